@@ -1,0 +1,11 @@
+#pragma once
+// Where an op runs. One Context belongs to one engine (a trainer, a decoder); ops take it first.
+
+namespace zaya {
+
+struct Context {
+  // CPU ops run on the process's OpenMP threads (backend/cpu/threads.h). A GPU backend adds its
+  // device and stream here.
+};
+
+}  // namespace zaya

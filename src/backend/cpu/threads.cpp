@@ -1,0 +1,29 @@
+#include "backend/cpu/threads.h"
+
+#include <omp.h>
+
+#include <cstdlib>
+#include <new>
+
+namespace zaya {
+namespace {
+const int kDefaultThreads = omp_get_max_threads();
+}
+
+int thread_count() { return omp_get_max_threads(); }
+
+void set_thread_count(int count) { omp_set_num_threads(count > 0 ? count : kDefaultThreads); }
+
+// bytes == 0 frees.
+void* grow_thread_buffer(void*& data, size_t& capacity, size_t bytes) {
+  if (bytes != 0 && bytes <= capacity) return data;
+  std::free(data);
+  data = nullptr;
+  capacity = (bytes + 4095) / 4096 * 4096;
+  if (capacity == 0) return nullptr;
+  data = std::aligned_alloc(64, capacity);
+  if (!data) throw std::bad_alloc();
+  return data;
+}
+
+}  // namespace zaya
