@@ -18,7 +18,8 @@ WRAP_COLUMN = 79
 HELDOUT_EVERY = 20
 INDENT = "    "
 # Names of cartoons and figures that the text version of the file leaves where the picture was.
-PICTURE = re.compile(r"\[(\d\d-\d\d-\d\d(-\d\d)?|crunchly[-\w]*|symbolics-|eat-flamin|gefingerpo|blivet|"
+PICTURE = re.compile(r"\[(\d\d-\d\d-\d\d(-\d\d)?|crunchly[-\w]*|symbolics-|eat-flamin|"
+                     r"gefingerpo|blivet|"
                      r"bugpic-col|ansi-c|fortran|glider|lisp|licensepla|cobol|richiethom)\]"
                      r"|Figure.1\..*|\(The (next|previous|first) cartoon in the Crunchly saga.*")
 NO_SPACE_AFTER = tuple("{“‘([/^")
