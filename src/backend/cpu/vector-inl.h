@@ -40,7 +40,7 @@ HWY_INLINE void store(hn::Vec<D> v, D d, float* p) {
 }
 // Rounds to nearest even, as bf16's constructor does (NaN stays NaN).
 template <class D>
-HWY_INLINE void store(hn::Vec<D> v, D d, bf16* p) {
+HWY_INLINE void store(hn::Vec<D> v, D /*d*/, bf16* p) {
   const hn::Rebind<uint16_t, D> d16;
   const hn::RebindToUnsigned<D> d32;
   const auto u = hn::BitCast(d32, v);
