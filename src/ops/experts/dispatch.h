@@ -12,10 +12,10 @@ namespace zaya {
 // order [T] i32: sorted position -> token.   offsets [E + 2] i32: expert e holds sorted positions
 // [offsets[e], offsets[e + 1]); the skipped tokens are [offsets[E], offsets[E + 1] = T).
 // choice [T] i32 in [0, E].
-void sort_by_expert(Context& ctx, const Tensor& order, const Tensor& offsets,
-                    const Tensor& choice);
+void sort_by_expert(Context& ctx, const Tensor& order, const Tensor& offsets, const Tensor& choice);
 
-// out[i] = in[order[i]] for the sorted positions i < offsets[E].   out, in [T, D]: each f32 or bf16.
+// out[i] = in[order[i]] for the sorted positions i < offsets[E].   out, in [T, D]: each f32 or
+// bf16.
 void gather_rows(Context& ctx, const Tensor& out, const Tensor& in, const Tensor& order,
                  const Tensor& offsets);
 

@@ -11,7 +11,6 @@ namespace zaya {
 void swiglu_forward(Context& ctx, const Tensor& y, const Tensor& gate_up);
 
 // dgate_up [M, 2 I]: overwritten (may be gate_up itself).   dy [M, I].
-void swiglu_backward(Context& ctx, const Tensor& dgate_up, const Tensor& dy,
-                     const Tensor& gate_up);
+void swiglu_backward(Context& ctx, const Tensor& dgate_up, const Tensor& dy, const Tensor& gate_up);
 
 }  // namespace zaya

@@ -1,0 +1,164 @@
+#include "model/zaya.h"
+
+#include <algorithm>
+
+#include "ops/cca/qk_norm_rope.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/embedding/embedding.h"
+#include "ops/loss/cross_entropy.h"
+
+namespace zaya {
+namespace {
+
+Activations plan_activations(Arena& arena, const ModelConfig& c, DType compute, int64_t T,
+                             int64_t S) {
+  Activations a;
+  a.x = arena.tensor(DType::f32, {T, c.hidden_size});
+  for (int64_t block = 0; block < c.num_hidden_layers; ++block)
+    a.blocks.push_back(plan_block(arena, c, compute, T, S));
+  a.head = plan_head(arena, c, compute, T);
+  return a;
+}
+
+int64_t embedding_scratch_bytes(const ModelConfig& c, int64_t T) {
+  return 4 * T * (c.hidden_size + c.router_hidden_size);
+}
+
+// The temporaries alive together at the deepest point of forward_backward, with a margin for the 64
+// bytes each tensor is aligned to. `tests/unit/model` checks it against what a step takes.
+int64_t scratch_bytes(const ModelConfig& c, DType compute, int64_t T, int64_t S) {
+  const int64_t a = static_cast<int64_t>(size_of(compute));
+  const int64_t D = c.hidden_size, C = c.qk_channels(), I = c.moe_intermediate_size;
+  const int64_t padded = T + S * (c.cca_time1 - 1);
+  const int64_t block = T * D * (a + 4);
+  const int64_t attention =
+      T * a * (2 * c.query_channels() + 2 * c.key_channels() + c.key_channels() / 2 + C) +
+      4 * C * (3 * T + padded);
+  const int64_t router = 4 * T * (c.router_classes() + 2 * c.router_hidden_size);
+  const int64_t experts = T * (a * (2 * D + 3 * I) + 4 * D + 4) + router;
+  const int64_t head =
+      std::min(T, head_chunk_rows(c.vocab_size)) * c.vocab_size * 8 + 4 * T * D;
+  constexpr int64_t kAlignmentMargin = 64 * 64;
+  return embedding_scratch_bytes(c, T) + std::max(block + std::max(attention, experts), head) +
+         kAlignmentMargin;
+}
+
+}  // namespace
+
+std::pair<RotaryTables, RotaryTables> plan_rotary(Arena& arena, const ModelConfig& c,
+                                                  int64_t count) {
+  const Shape shape{count, c.rotary_channels() / 2};
+  const auto tables = [&](double base) {
+    RotaryTables t{arena.tensor(DType::f32, shape), arena.tensor(DType::f32, shape)};
+    if (!arena.measuring()) rotary_tables(t.cos, t.sin, base);
+    return t;
+  };
+  const RotaryTables full = tables(c.rope_theta);
+  return {full, tables(c.rope_theta_sliding)};
+}
+
+Zaya::Zaya(const ModelConfig& config, DType compute, Gradients gradients)
+    : config_(config), compute_(compute), parameters_(config, compute, gradients) {
+  for (int64_t block = 0; block < config.num_hidden_layers; ++block)
+    blocks_.push_back(block_parameters(parameters_, block));
+  head_ = head_parameters(parameters_, config);
+}
+
+void Zaya::set_rotary_base(double base) {
+  if (base == config_.rope_theta) return;
+  config_.rope_theta = base;
+  full_ = {};  // made again by the next reserve()
+}
+
+void Zaya::reserve(const TokenBatch& batch) {
+  const int64_t T = batch.tokens(), S = batch.sequences().count();
+  const int64_t positions = batch.last_position() + 1;
+  if (!full_.cos || positions > full_.cos.rows()) {
+    Arena plan;
+    const int64_t count = std::max(positions, full_.cos ? full_.cos.rows() : 0);
+    plan_rotary(plan, config_, count);
+    rotary_memory_ = Arena(plan.peak());
+    std::tie(full_, sliding_) = plan_rotary(rotary_memory_, config_, count);
+  }
+  if (T > reserved_tokens_ || S > reserved_sequences_) {
+    reserved_tokens_ = std::max(T, reserved_tokens_);
+    // Half as many again: the number of documents changes from batch to batch.
+    reserved_sequences_ = std::max(S + S / 2, reserved_sequences_);
+    Arena plan;
+    plan_activations(plan, config_, compute_, reserved_tokens_, reserved_sequences_);
+    memory_ = Arena(plan.peak());
+    planned_tokens_ = 0;
+    scratch_ = Arena(static_cast<size_t>(
+        scratch_bytes(config_, compute_, reserved_tokens_, reserved_sequences_)));
+  }
+  scratch_.release(0);
+  if (planned_tokens_ == T && planned_sequences_ == S) return;
+  planned_tokens_ = T;
+  planned_sequences_ = S;
+  memory_.release(0);
+  activations_ = plan_activations(memory_, config_, compute_, T, S);
+}
+
+AttentionInputs Zaya::attention_inputs(const TokenBatch& batch, int64_t block) const {
+  return {&batch, config_.slides(block) ? sliding_ : full_, config_.window(block)};
+}
+
+void Zaya::forward(Context& ctx, const TokenBatch& batch) {
+  reserve(batch);
+  embedding_forward(ctx, activations_.x, batch.ids(),
+                    parameters_.find("model.embed_tokens.weight").compute,
+                    parameters_.find("model.input_hidden_states_bias").weight,
+                    parameters_.find("model.input_hidden_states_scale").weight);
+  Tensor x = activations_.x, router_state;
+  for (size_t block = 0; block < blocks_.size(); ++block) {
+    BlockSaved& saved = activations_.blocks[block];
+    block_forward(ctx, config_, blocks_[block], saved, x, router_state,
+                  attention_inputs(batch, static_cast<int64_t>(block)), scratch_);
+    x = saved.out;
+    router_state = saved.experts.router.state;
+  }
+  head_norm(ctx, config_, head_, activations_.head, x);
+}
+
+double Zaya::losses(Context& ctx, const TokenBatch& batch) {
+  head_losses(ctx, head_, activations_.head, batch.labels(), scratch_);
+  return sum_rows(ctx, activations_.head.losses);
+}
+
+void Zaya::logits(Context& ctx, const Tensor& logits, int64_t begin) {
+  head_logits(ctx, head_, logits, activations_.head.h.row_range(begin, begin + logits.rows()));
+}
+
+double Zaya::forward_backward(Context& ctx, const TokenBatch& batch, float loss_scale) {
+  forward(ctx, batch);
+  ArenaScope scope(scratch_);
+  const int64_t T = batch.tokens();
+  const Tensor dx = scratch_.tensor(DType::f32, {T, config_.hidden_size});
+  const Tensor dstate = scratch_.tensor(DType::f32, {T, config_.router_hidden_size});
+  head_losses_backward(ctx, head_, dx, activations_.head, activations_.blocks.back().out,
+                       batch.labels(), loss_scale, scratch_);
+  fill_zero(ctx, dstate);
+  for (int64_t block = config_.num_hidden_layers - 1; block >= 0; --block) {
+    const BlockSaved* before = block > 0 ? &activations_.blocks[block - 1] : nullptr;
+    block_backward(ctx, config_, blocks_[block], dx, dstate, activations_.blocks[block],
+                   before ? before->out : activations_.x,
+                   before ? before->experts.router.state : Tensor(),
+                   attention_inputs(batch, block), scratch_);
+  }
+  const auto gradient = [&](const char* name) { return parameters_.find(name).gradient; };
+  embedding_backward(ctx, gradient("model.embed_tokens.weight"),
+                     gradient("model.input_hidden_states_bias"),
+                     gradient("model.input_hidden_states_scale"), dx, batch.ids(),
+                     parameters_.find("model.embed_tokens.weight").compute,
+                     parameters_.find("model.input_hidden_states_bias").weight,
+                     parameters_.find("model.input_hidden_states_scale").weight);
+  return sum_rows(ctx, activations_.head.losses);
+}
+
+int64_t Zaya::activation_bytes(const ModelConfig& config, DType compute, int64_t T, int64_t S) {
+  Arena plan;
+  plan_activations(plan, config, compute, T, S);
+  return static_cast<int64_t>(plan.peak()) + scratch_bytes(config, compute, T, S);
+}
+
+}  // namespace zaya
