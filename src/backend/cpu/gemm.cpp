@@ -14,7 +14,7 @@ namespace {
 
 // Sums longer than this are added up chunk by chunk: oneDNN never sees a sum long enough to cut it
 // in its own way, and widened bf16 operands stay small.
-constexpr int64_t kChunk = 1024;
+constexpr int64_t kChunk = 512;
 constexpr int64_t kMaxTileRows = 192;
 
 // Below this many tiles the tiles are made smaller, so that many threads find work.
@@ -96,11 +96,15 @@ void copy_block(Block to, const Tensor& from, int64_t row, int64_t rows, int64_t
   }
 }
 
+// Walking down rows this far apart (a column of a wide matrix) maps onto few cache sets: a copy is
+// faster, by up to two times.
+bool far_apart(const Tensor& t) { return t.row_stride >= 512; }
+
 // The block as f32: where it is if it can be used there, else a copy in the thread's buffer.
 template <class Tag>
 Block operand(const Tensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns,
-              int64_t padded_rows) {
-  if (t.dtype == DType::f32 && rows == padded_rows) {
+              int64_t padded_rows, bool sum_is_down) {
+  if (t.dtype == DType::f32 && rows == padded_rows && !(sum_is_down && far_apart(t))) {
     return {t.row<float>(row) + column, std::max(t.row_stride, t.columns())};
   }
   const Block copy{thread_buffer<Tag, float>(padded_rows * columns), columns};
@@ -143,11 +147,11 @@ void compute_tile(const Gemm& g, const Tiling& tiling, const Tile& tile) {
   for (int64_t k = 0; k < tiling.k; k += kChunk) {
     const int64_t depth = std::min(kChunk, tiling.k - k);
     const Block a = g.transpose_a
-                        ? operand<A>(g.a, k, depth, tile.row, tile.rows, depth)
-                        : operand<A>(g.a, tile.row, tile.rows, k, depth, tile.padded_rows);
+                        ? operand<A>(g.a, k, depth, tile.row, tile.rows, depth, true)
+                        : operand<A>(g.a, tile.row, tile.rows, k, depth, tile.padded_rows, false);
     const Block b = g.transpose_b
-                        ? operand<B>(g.b, tile.column, tile.columns, k, depth, tile.columns)
-                        : operand<B>(g.b, k, depth, tile.column, tile.columns, depth);
+                        ? operand<B>(g.b, tile.column, tile.columns, k, depth, tile.columns, false)
+                        : operand<B>(g.b, k, depth, tile.column, tile.columns, depth, true);
     const float beta = k > 0 || g.accumulate ? 1.0f : 0.0f;
     sgemm(g, c, a, b, tile.padded_rows, tile.columns, depth, beta);
   }
