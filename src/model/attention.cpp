@@ -43,8 +43,8 @@ void values_forward(Context& ctx, const ModelConfig& c, const AttentionParameter
   const Tensor delayed = scratch.tensor(h.dtype, {h.rows(), c.key_channels() / 2});
   linear_forward(ctx, current_part(c, v), h, w.v_proj_current->compute);
   linear_forward(ctx, delayed, h, w.v_proj_delayed->compute);
-  const Tensor previous = in.memory ? in.memory->delayed_value.reshaped({1, delayed.columns()})
-                                    : Tensor();
+  const Tensor previous =
+      in.memory ? in.memory->delayed_value.reshaped({1, delayed.columns()}) : Tensor();
   value_shift_forward(ctx, delayed_part(c, v), delayed, previous, in.batch->sequences());
   if (in.memory) history_append(ctx, in.memory->delayed_value, delayed, in.batch->sequences());
 }
@@ -100,8 +100,7 @@ void attention_forward(Context& ctx, const ModelConfig& c, const AttentionParame
   linear_forward(ctx, key_part(c, saved.qk0), h, w.k_proj->compute);
   values_forward(ctx, c, w, saved.v, h, in, scratch);
   depthwise_conv_forward(ctx, saved.depthwise, saved.qk0, memory ? memory->conv_rows : Tensor(),
-                         w.depthwise->weight, w.depthwise_bias->weight, sequences,
-                         c.cca_time1 - 1);
+                         w.depthwise->weight, w.depthwise_bias->weight, sequences, c.cca_time1 - 1);
   if (memory) history_append(ctx, memory->conv_rows, saved.qk0, sequences);
   grouped_conv_forward(ctx, saved.z, saved.depthwise, w.grouped->weight, w.grouped_bias->weight,
                        sequences);
@@ -150,10 +149,10 @@ void attention_backward(Context& ctx, const ModelConfig& c, const AttentionParam
     Tensor dy;
   };
   Into into = Into::overwrite;
-  for (const Projection& p : {Projection{w.q_proj, query_part(c, dqk0)},
-                              Projection{w.k_proj, key_part(c, dqk0)},
-                              Projection{w.v_proj_current, current_part(c, dv)},
-                              Projection{w.v_proj_delayed, ddelayed}}) {
+  for (const Projection& p :
+       {Projection{w.q_proj, query_part(c, dqk0)}, Projection{w.k_proj, key_part(c, dqk0)},
+        Projection{w.v_proj_current, current_part(c, dv)},
+        Projection{w.v_proj_delayed, ddelayed}}) {
     linear_backward_input(ctx, dh, p.dy, p.parameter->compute, into);
     linear_backward_weight(ctx, p.parameter->gradient, p.dy, h);
     into = Into::add;

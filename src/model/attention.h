@@ -9,16 +9,16 @@
 namespace zaya {
 
 struct AttentionParameters {
-  Parameter* q_proj;           // [nq d, D]
-  Parameter* k_proj;           // [nk d, D]
-  Parameter* v_proj_current;   // [nk d / 2, D]
-  Parameter* v_proj_delayed;   // [nk d / 2, D]
-  Parameter* depthwise;        // [C, 1, time0]
-  Parameter* depthwise_bias;   // [C]
-  Parameter* grouped;          // [C, d, time1]
-  Parameter* grouped_bias;     // [C]
-  Parameter* temp;             // [nk]
-  Parameter* o_proj;           // [D, nq d]
+  Parameter* q_proj;          // [nq d, D]
+  Parameter* k_proj;          // [nk d, D]
+  Parameter* v_proj_current;  // [nk d / 2, D]
+  Parameter* v_proj_delayed;  // [nk d / 2, D]
+  Parameter* depthwise;       // [C, 1, time0]
+  Parameter* depthwise_bias;  // [C]
+  Parameter* grouped;         // [C, d, time1]
+  Parameter* grouped_bias;    // [C]
+  Parameter* temp;            // [nk]
+  Parameter* o_proj;          // [D, nq d]
 };
 
 AttentionParameters attention_parameters(Parameters& parameters, int64_t block);
@@ -53,7 +53,7 @@ struct AttentionMemory {
 struct AttentionInputs {
   const TokenBatch* batch;
   RotaryTables rotary;
-  int64_t window;                    // 0: full attention
+  int64_t window;                     // 0: full attention
   AttentionMemory* memory = nullptr;  // with it: one sequence, going on after what it holds
 };
 

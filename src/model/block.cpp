@@ -14,8 +14,7 @@ MergeParameters merge_parameters(Parameters& parameters, const std::string& pref
 }  // namespace
 
 MergeVectors MergeParameters::weights() const {
-  return {hidden_bias->weight, hidden_scale->weight, residual_bias->weight,
-          residual_scale->weight};
+  return {hidden_bias->weight, hidden_scale->weight, residual_bias->weight, residual_scale->weight};
 }
 
 MergeVectors MergeParameters::gradients() const {
@@ -57,8 +56,8 @@ void block_forward(Context& ctx, const ModelConfig& c, const BlockParameters& w,
                     attention, scratch);
   residual_merge_forward(ctx, saved.middle, saved.attention_out, x, w.attention_merge.weights());
 
-  rms_norm_forward(ctx, saved.experts_h, saved.experts_rstd, saved.middle,
-                   w.experts_norm->weight, c.rms_norm_eps);
+  rms_norm_forward(ctx, saved.experts_h, saved.experts_rstd, saved.middle, w.experts_norm->weight,
+                   c.rms_norm_eps);
   experts_forward(ctx, c, w.experts, saved.experts_out, saved.experts, saved.experts_h,
                   router_state, scratch);
   residual_merge_forward(ctx, saved.out, saved.experts_out, saved.middle,
@@ -83,8 +82,7 @@ void block_backward(Context& ctx, const ModelConfig& c, const BlockParameters& w
                           w.attention_merge.weights());
   attention_backward(ctx, c, w.attention, dh, dout, saved.attention, saved.input_h, attention,
                      scratch);
-  rms_norm_backward(ctx, dx, w.input_norm->gradient, dh, x, w.input_norm->weight,
-                    saved.input_rstd);
+  rms_norm_backward(ctx, dx, w.input_norm->gradient, dh, x, w.input_norm->weight, saved.input_rstd);
 }
 
 }  // namespace zaya

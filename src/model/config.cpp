@@ -41,8 +41,10 @@ void check_config(const ModelConfig& c, const std::string& place) {
     fail("{}: num_key_value_heads: wanted a divisor of num_attention_heads ({}), got {}", place,
          c.num_attention_heads, c.num_key_value_heads);
   if (c.key_channels() % 2 != 0)
-    fail("{}: head_dim: wanted num_key_value_heads * head_dim even (half of the values is delayed), got {}",
-         place, c.key_channels());
+    fail(
+        "{}: head_dim: wanted num_key_value_heads * head_dim even (half of the values is delayed), "
+        "got {}",
+        place, c.key_channels());
   if (!(c.rms_norm_eps > 0) || !(c.rms_norm_eps < 1))
     fail("{}: rms_norm_eps: wanted a number between 0 and 1, got {}", place, c.rms_norm_eps);
   if (!(c.partial_rotary_factor >= 0) || !(c.partial_rotary_factor <= 1))

@@ -21,8 +21,7 @@ void for_each_chunk(int64_t T, int64_t vocab_size, F&& f) {
 
 HeadParameters head_parameters(Parameters& parameters, const ModelConfig& c) {
   return {&parameters.find("model.norm.weight"),
-          &parameters.find(c.tie_word_embeddings ? "model.embed_tokens.weight"
-                                                 : "lm_head.weight")};
+          &parameters.find(c.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight")};
 }
 
 int64_t head_chunk_rows(int64_t vocab_size) {
@@ -75,8 +74,7 @@ void head_losses_backward(Context& ctx, const HeadParameters& w, const Tensor& d
     head_logits(ctx, w, rows, h);
     cross_entropy_forward_backward(ctx, saved.losses.column_range(begin, end), drows, rows,
                                    labels.column_range(begin, end), scale);
-    linear_backward_input(ctx, dh.row_range(begin, end), drows, w.weight->compute,
-                          Into::overwrite);
+    linear_backward_input(ctx, dh.row_range(begin, end), drows, w.weight->compute, Into::overwrite);
     linear_backward_weight(ctx, w.weight->gradient, drows, h);
   });
   fill_zero(ctx, dx);

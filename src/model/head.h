@@ -1,6 +1,6 @@
 #pragma once
-// The head: logits = W rmsnorm(x), and cross entropy over them a few rows at a time; all logits of a
-// batch never exist together. T tokens, D hidden, V vocabulary.
+// The head: logits = W rmsnorm(x), and cross entropy over them a few rows at a time; all logits of
+// a batch never exist together. T tokens, D hidden, V vocabulary.
 
 #include "core/arena.h"
 #include "model/parameters.h"

@@ -44,11 +44,21 @@ void add_attention(SpecList& list, const ModelConfig& c, const std::string& pref
   list.matrix(prefix + "qkv_proj.v_proj_current.weight", half, D, Role::matrix, deviation);
   list.matrix(prefix + "qkv_proj.v_proj_delayed.weight", half, D, Role::matrix, deviation);
   // Convolutions start at the scale of a fan-in initialisation (open).
-  list.add({prefix + "qkv_proj.conv_qk_depthwise.weight", {C, 1, c.cca_time0}, Role::conv, 0, false,
-            0, 1 / std::sqrt(3.0f * static_cast<float>(c.cca_time0))});
+  list.add({prefix + "qkv_proj.conv_qk_depthwise.weight",
+            {C, 1, c.cca_time0},
+            Role::conv,
+            0,
+            false,
+            0,
+            1 / std::sqrt(3.0f * static_cast<float>(c.cca_time0))});
   list.vector(prefix + "qkv_proj.conv_qk_depthwise.bias", C, 0);
-  list.add({prefix + "qkv_proj.conv_qk_grouped.weight", {C, c.head_dim, c.cca_time1}, Role::conv, 0,
-            false, 0, 1 / std::sqrt(3.0f * static_cast<float>(c.head_dim * c.cca_time1))});
+  list.add({prefix + "qkv_proj.conv_qk_grouped.weight",
+            {C, c.head_dim, c.cca_time1},
+            Role::conv,
+            0,
+            false,
+            0,
+            1 / std::sqrt(3.0f * static_cast<float>(c.head_dim * c.cca_time1))});
   list.vector(prefix + "qkv_proj.conv_qk_grouped.bias", C, 0);
   // Published constructors say 0, which makes every attention logit 0; from scratch 1 (open).
   list.vector(prefix + "qk_norm.temp", c.num_key_value_heads, 1);
@@ -105,12 +115,18 @@ Tensor flat(const Arena& arena, const std::vector<Parameter>& all, Tensor Parame
 
 std::string_view name_of(Role role) {
   switch (role) {
-    case Role::matrix: return "matrix";
-    case Role::router_matrix: return "router matrix";
-    case Role::embedding: return "embedding";
-    case Role::vector: return "vector";
-    case Role::conv: return "convolution";
-    case Role::router_bias: return "router bias";
+    case Role::matrix:
+      return "matrix";
+    case Role::router_matrix:
+      return "router matrix";
+    case Role::embedding:
+      return "embedding";
+    case Role::vector:
+      return "vector";
+    case Role::conv:
+      return "convolution";
+    case Role::router_bias:
+      return "router bias";
   }
   return "";
 }
@@ -178,8 +194,8 @@ Parameter& Parameters::find(const std::string& name) {
 void Parameters::initialize(Context& ctx, uint64_t seed) {
   for (Parameter& parameter : all_) {
     const ParameterSpec& spec = parameter.spec;
-    fill_normal(ctx, parameter.weight.reshaped({parameter.weight.size()}),
-                seed_of(seed, spec.name), spec.init_mean, spec.init_deviation);
+    fill_normal(ctx, parameter.weight.reshaped({parameter.weight.size()}), seed_of(seed, spec.name),
+                spec.init_mean, spec.init_deviation);
     if (spec.role == Role::router_bias) {
       const int64_t classes = parameter.weight.size();
       fill_normal(ctx, parameter.weight.column_range(classes - 1, classes), 0, kSkipBias, 0);

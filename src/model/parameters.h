@@ -47,7 +47,8 @@ enum class Gradients { none, allocate };
 // All parameters of a model, masters and gradients each in one contiguous piece of memory.
 class Parameters {
  public:
-  // compute: f32, or bf16 for matrices and embeddings (vectors, convolutions and the router stay f32).
+  // compute: f32, or bf16 for matrices and embeddings (vectors, convolutions and the router stay
+  // f32).
   Parameters(const ModelConfig& config, DType compute, Gradients gradients);
 
   std::vector<Parameter>& all() { return all_; }

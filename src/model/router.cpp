@@ -28,8 +28,8 @@ RouterParameters router_parameters(Parameters& parameters, int64_t block) {
 RouterSaved plan_router(Arena& arena, const ModelConfig& c, int64_t T) {
   const int64_t R = c.router_hidden_size, K = c.router_classes();
   RouterSaved saved;
-  for (Tensor* x : {&saved.state, &saved.normed, &saved.fc1, &saved.fc2, &saved.hidden1,
-                    &saved.hidden2})
+  for (Tensor* x :
+       {&saved.state, &saved.normed, &saved.fc1, &saved.fc2, &saved.hidden1, &saved.hidden2})
     *x = arena.tensor(DType::f32, {T, R});
   saved.rstd = arena.tensor(DType::f32, {T});
   saved.probabilities = arena.tensor(DType::f32, {T, K});

@@ -23,14 +23,14 @@ struct RouterParameters {
 RouterParameters router_parameters(Parameters& parameters, int64_t block);
 
 struct RouterSaved {
-  Tensor state;                // [T, R] r, handed on to the next block
-  Tensor rstd;                 // [T]
-  Tensor normed;               // [T, R]
-  Tensor fc1, fc2;             // [T, R] before bias and gelu
-  Tensor hidden1, hidden2;     // [T, R] after
-  Tensor probabilities;        // [T, K]
-  Tensor choice;               // [T] i32
-  Tensor gate;                 // [T] probability of the choice
+  Tensor state;             // [T, R] r, handed on to the next block
+  Tensor rstd;              // [T]
+  Tensor normed;            // [T, R]
+  Tensor fc1, fc2;          // [T, R] before bias and gelu
+  Tensor hidden1, hidden2;  // [T, R] after
+  Tensor probabilities;     // [T, K]
+  Tensor choice;            // [T] i32
+  Tensor gate;              // [T] probability of the choice
 };
 
 RouterSaved plan_router(Arena& arena, const ModelConfig& config, int64_t T);
@@ -40,9 +40,9 @@ void router_forward(Context& ctx, const ModelConfig& config, const RouterParamet
                     const RouterSaved& saved, const Tensor& h, const Tensor& previous,
                     Arena& scratch);
 
-// dh [T, D] f32: adds.   dstate [T, R]: the gradient of saved.state from the next block on entry (zero
-// in the last); the gradient of `previous` on return (unchanged meaning in block 0: not used).
-// dgate [T].  Parameter gradients add.
+// dh [T, D] f32: adds.   dstate [T, R]: the gradient of saved.state from the next block on entry
+// (zero in the last); the gradient of `previous` on return (unchanged meaning in block 0: not
+// used). dgate [T].  Parameter gradients add.
 void router_backward(Context& ctx, const ModelConfig& config, const RouterParameters& weights,
                      const Tensor& dh, const Tensor& dstate, const Tensor& dgate,
                      const RouterSaved& saved, const Tensor& h, const Tensor& previous,

@@ -36,8 +36,7 @@ int64_t scratch_bytes(const ModelConfig& c, DType compute, int64_t T, int64_t S)
       4 * C * (3 * T + padded);
   const int64_t router = 4 * T * (c.router_classes() + 2 * c.router_hidden_size);
   const int64_t experts = T * (a * (2 * D + 3 * I) + 4 * D + 4) + router;
-  const int64_t head =
-      std::min(T, head_chunk_rows(c.vocab_size)) * c.vocab_size * 8 + 4 * T * D;
+  const int64_t head = std::min(T, head_chunk_rows(c.vocab_size)) * c.vocab_size * 8 + 4 * T * D;
   constexpr int64_t kAlignmentMargin = 64 * 64;
   return embedding_scratch_bytes(c, T) + std::max(block + std::max(attention, experts), head) +
          kAlignmentMargin;
@@ -142,8 +141,8 @@ double Zaya::forward_backward(Context& ctx, const TokenBatch& batch, float loss_
     const BlockSaved* before = block > 0 ? &activations_.blocks[block - 1] : nullptr;
     block_backward(ctx, config_, blocks_[block], dx, dstate, activations_.blocks[block],
                    before ? before->out : activations_.x,
-                   before ? before->experts.router.state : Tensor(),
-                   attention_inputs(batch, block), scratch_);
+                   before ? before->experts.router.state : Tensor(), attention_inputs(batch, block),
+                   scratch_);
   }
   const auto gradient = [&](const char* name) { return parameters_.find(name).gradient; };
   embedding_backward(ctx, gradient("model.embed_tokens.weight"),

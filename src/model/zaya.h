@@ -27,8 +27,8 @@ class Zaya {
   // The rotary base of full-attention blocks from now on (phases change it).
   void set_rotary_base(double base);
 
-  // Fills activations() with what the batch leaves in every block, logits not included. Tokens are in
-  // [0, vocab_size).
+  // Fills activations() with what the batch leaves in every block, logits not included. Tokens are
+  // in [0, vocab_size).
   void forward(Context& ctx, const TokenBatch& batch);
   // After forward: the loss of every token, in activations().head.losses; returns their sum.
   double losses(Context& ctx, const TokenBatch& batch);
@@ -54,8 +54,8 @@ class Zaya {
 
   Arena rotary_memory_;
   RotaryTables full_, sliding_;
-  Arena memory_;   // activations
-  Arena scratch_;  // temporaries of one op or module
+  Arena memory_;                                          // activations
+  Arena scratch_;                                         // temporaries of one op or module
   int64_t reserved_tokens_ = 0, reserved_sequences_ = 0;  // what memory_ can hold
   int64_t planned_tokens_ = 0, planned_sequences_ = 0;    // what activations_ is laid out for
   Activations activations_;

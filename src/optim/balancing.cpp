@@ -14,10 +14,10 @@ void balancing_gradient(const Tensor& gradient, std::span<const int64_t> counts)
   const size_t experts = counts.size() - 1;
   const int64_t tokens = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   for (size_t e = 0; e < experts; ++e)
-    out[e] = tokens == 0 ? 0.0f
-                         : static_cast<float>(static_cast<double>(counts[e]) /
-                                                  static_cast<double>(tokens) -
-                                              1.0 / static_cast<double>(experts));
+    out[e] = tokens == 0
+                 ? 0.0f
+                 : static_cast<float>(static_cast<double>(counts[e]) / static_cast<double>(tokens) -
+                                      1.0 / static_cast<double>(experts));
   out[experts] = 0;
 }
 

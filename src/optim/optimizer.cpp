@@ -2,16 +2,16 @@
 
 #include <cmath>
 
-#include "optim/balancing.h"
 #include "ops/optim/adamw.h"
 #include "ops/optim/sum_squares.h"
+#include "optim/balancing.h"
 
 namespace zaya {
 namespace {
 
-bool uses_muon(Role role, const OptimizerSettings& settings) {
+bool uses_muon(Role role, const OptimizerConfig& config) {
   return role == Role::matrix ||
-         (role == Role::router_matrix && settings.router == RouterOptimizer::muon);
+         (role == Role::router_matrix && config.router_optimizer == RouterOptimizer::muon);
 }
 
 Tensor flat(const Tensor& x) { return x.reshaped({x.size()}); }
@@ -28,10 +28,10 @@ void append_matrices(std::vector<MuonMatrix>& matrices, const OptimizerState& st
 
 }  // namespace
 
-bool Optimizer::uses_muon(Role role) const { return zaya::uses_muon(role, settings_); }
+bool Optimizer::uses_muon(Role role) const { return zaya::uses_muon(role, config_); }
 
-Optimizer::Optimizer(Parameters& parameters, const OptimizerSettings& settings)
-    : parameters_(parameters), settings_(settings) {
+Optimizer::Optimizer(Parameters& parameters, const OptimizerConfig& config)
+    : parameters_(parameters), config_(config) {
   Arena plan;
   const auto carve = [&](Arena& arena) {
     std::vector<OptimizerState> states;
@@ -49,10 +49,10 @@ Optimizer::Optimizer(Parameters& parameters, const OptimizerSettings& settings)
     if (uses_muon(state.parameter->spec.role)) append_matrices(matrices_, state);
 }
 
-int64_t Optimizer::bytes(const ModelConfig& config, const OptimizerSettings& settings) {
+int64_t Optimizer::bytes(const ModelConfig& model, const OptimizerConfig& config) {
   int64_t bytes = 0;
-  for (const ParameterSpec& spec : parameter_specs(config))
-    bytes += 4 * spec.shape.size() * (zaya::uses_muon(spec.role, settings) ? 1 : 2);
+  for (const ParameterSpec& spec : parameter_specs(model))
+    bytes += 4 * spec.shape.size() * (zaya::uses_muon(spec.role, config) ? 1 : 2);
   return bytes;
 }
 
@@ -75,19 +75,19 @@ void Optimizer::set_balancing_gradients(std::span<const std::vector<int64_t>> co
 }
 
 float Optimizer::weight_decay(Role role) const {
-  const bool decays = role == Role::matrix || role == Role::router_matrix ||
-                      (role == Role::embedding && settings_.decay_embeddings);
-  return decays ? settings_.weight_decay : 0.0f;
+  if (role == Role::matrix || role == Role::router_matrix)
+    return static_cast<float>(config_.weight_decay);
+  return role == Role::embedding ? static_cast<float>(config_.embedding_weight_decay) : 0.0f;
 }
 
 void Optimizer::update(Context& ctx, const LearningRates& rates, double gradient_norm) {
   ++updates_;
-  const float clip =
-      settings_.clip_norm > 0 && gradient_norm > settings_.clip_norm
-          ? static_cast<float>(static_cast<double>(settings_.clip_norm) / gradient_norm)
-          : 1.0f;
-  muon_update(ctx, matrices_, {rates.muon, settings_.momentum, settings_.nesterov,
-                               settings_.weight_decay, clip});
+  const float clip = config_.clip_norm > 0 && gradient_norm > config_.clip_norm
+                         ? static_cast<float>(config_.clip_norm / gradient_norm)
+                         : 1.0f;
+  muon_update(ctx, matrices_,
+              {rates.muon, static_cast<float>(config_.muon_momentum), config_.nesterov,
+               static_cast<float>(config_.weight_decay), clip});
   for (const OptimizerState& state : states_) {
     const Parameter& p = *state.parameter;
     const Role role = p.spec.role;
@@ -97,8 +97,9 @@ void Optimizer::update(Context& ctx, const LearningRates& rates, double gradient
                        : role == Role::embedding ? rates.embedding
                                                  : rates.adamw;
     adamw_update(ctx, flat(p.weight), flat(state.first), flat(state.second), flat(p.gradient),
-                 {rate, settings_.beta1, settings_.beta2, settings_.eps, weight_decay(role),
-                  balancing ? 1.0f : clip, updates_});
+                 {rate, static_cast<float>(config_.adamw_beta1),
+                  static_cast<float>(config_.adamw_beta2), static_cast<float>(config_.adamw_eps),
+                  weight_decay(role), balancing ? 1.0f : clip, updates_});
   }
   parameters_.refresh_compute(ctx);
 }

@@ -7,22 +7,9 @@
 #include "core/arena.h"
 #include "model/parameters.h"
 #include "ops/optim/muon.h"
+#include "optim/optimizer_config.h"
 
 namespace zaya {
-
-enum class RouterOptimizer { muon, adamw };
-
-struct OptimizerSettings {
-  float momentum = 0.95f;
-  bool nesterov = true;
-  float beta1 = 0.9f;
-  float beta2 = 0.95f;
-  float eps = 1e-8f;
-  float weight_decay = 0.1f;                  // matrices, and embeddings when decay_embeddings
-  bool decay_embeddings = false;
-  float clip_norm = 1.0f;                     // 0: no clipping
-  RouterOptimizer router = RouterOptimizer::adamw;
-};
 
 // This step's learning rates, schedule included.
 struct LearningRates {
@@ -41,10 +28,10 @@ struct OptimizerState {
 
 class Optimizer {
  public:
-  Optimizer(Parameters& parameters, const OptimizerSettings& settings);
+  Optimizer(Parameters& parameters, const OptimizerConfig& config);
 
-  // Square root of the sum of squares of all gradients but the balancing biases'. Not finite when any
-  // gradient is not.
+  // Square root of the sum of squares of all gradients but the balancing biases'. Not finite when
+  // any gradient is not.
   double gradient_norm(Context& ctx) const;
   // Writes the balancing biases' gradients p_e - 1 / E from `counts` (one i64 [E + 1] per block, in
   // order, of the whole global batch). The skip slot gets 0: its bias stays (zaya1.md, open).
@@ -58,14 +45,14 @@ class Optimizer {
   std::vector<OptimizerState>& states() { return states_; }
 
   // Bytes of state for a model.
-  static int64_t bytes(const ModelConfig& config, const OptimizerSettings& settings);
+  static int64_t bytes(const ModelConfig& model, const OptimizerConfig& config);
 
  private:
   bool uses_muon(Role role) const;
   float weight_decay(Role role) const;
 
   Parameters& parameters_;
-  OptimizerSettings settings_;
+  OptimizerConfig config_;
   Arena memory_;
   std::vector<OptimizerState> states_;
   std::vector<MuonMatrix> matrices_;  // every logical matrix under Muon

@@ -15,10 +15,10 @@ void history_append(Context&, const Tensor& history, const Tensor& in, Ragged se
   };
   for (int64_t s = 0; s < sequences.count(); ++s) {
     const int64_t length = sequences.length(s);
-    for (int64_t p = 0; p < P; ++p) {  // ascending: a row is read before it is overwritten
+    for (int64_t p = 0; p < P; ++p) {       // ascending: a row is read before it is overwritten
       const int64_t from = p + length - P;  // row of `in`, or before it
-      const char* source = from >= 0 ? row(in, sequences.begin(s) + from)
-                                     : row(history, s * P + p + length);
+      const char* source =
+          from >= 0 ? row(in, sequences.begin(s) + from) : row(history, s * P + p + length);
       std::memmove(row(history, s * P + p), source, row_bytes);
     }
   }
