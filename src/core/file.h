@@ -22,6 +22,8 @@ class FileDescriptor {
   FileDescriptor& operator=(FileDescriptor&& other) noexcept;
   ~FileDescriptor();
   int get() const { return fd_; }
+  // Closes now. Returns what close(2) returned.
+  int close();
 
  private:
   int fd_ = -1;
@@ -77,7 +79,7 @@ class MappedFile {
 class DurableFile {
  public:
   explicit DurableFile(const fs::path& path);
-  DurableFile(DurableFile&&) = default;
+  DurableFile(DurableFile&& other) noexcept;
   DurableFile& operator=(DurableFile&&) = delete;
   ~DurableFile();
 
