@@ -1,6 +1,7 @@
 #pragma once
 // y = x W^T, the weight stored as [outputs N, inputs K] (HF's layout). Activations and the compute
-// copy of the weight are f32 or bf16, sums are fp32. Any tensor may be a column slice of a wider one.
+// copy of the weight are f32 or bf16, sums are fp32. Any tensor may be a column slice of a wider
+// one.
 
 #include "backend/context.h"
 #include "core/tensor.h"
