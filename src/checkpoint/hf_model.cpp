@@ -56,7 +56,7 @@ std::vector<std::string> differences(const std::vector<ParameterSpec>& specs,
   }
   for (const std::string& name : folder.names())
     if (!known.contains(name))
-      lines.push_back(fmt::format("not part of the model: {}", zaya::quoted(name)));
+      lines.push_back(fmt::format("not part of the model: {}", json_quoted(name)));
   return lines;
 }
 

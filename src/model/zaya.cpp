@@ -24,24 +24,6 @@ int64_t embedding_scratch_bytes(const ModelConfig& c, int64_t T) {
   return 4 * T * (c.hidden_size + c.router_hidden_size);
 }
 
-// The temporaries alive together at the deepest point of forward_backward, with a margin for the 64
-// bytes each tensor is aligned to. `tests/unit/model` checks it against what a step takes.
-int64_t scratch_bytes(const ModelConfig& c, DType compute, int64_t T, int64_t S) {
-  const int64_t a = static_cast<int64_t>(size_of(compute));
-  const int64_t D = c.hidden_size, C = c.qk_channels(), I = c.moe_intermediate_size;
-  const int64_t padded = T + S * (c.cca_time1 - 1);
-  const int64_t block = T * D * (a + 4);
-  const int64_t attention =
-      T * a * (2 * c.query_channels() + 2 * c.key_channels() + c.key_channels() / 2 + C) +
-      4 * C * (3 * T + padded);
-  const int64_t router = 4 * T * (c.router_classes() + 2 * c.router_hidden_size);
-  const int64_t experts = T * (a * (2 * D + 3 * I) + 4 * D + 4) + router;
-  const int64_t head = std::min(T, head_chunk_rows(c.vocab_size)) * c.vocab_size * 8 + 4 * T * D;
-  constexpr int64_t kAlignmentMargin = 64 * 64;
-  return embedding_scratch_bytes(c, T) + std::max(block + std::max(attention, experts), head) +
-         kAlignmentMargin;
-}
-
 }  // namespace
 
 std::pair<RotaryTables, RotaryTables> plan_rotary(Arena& arena, const ModelConfig& c,
@@ -61,6 +43,9 @@ Zaya::Zaya(const ModelConfig& config, DType compute, Gradients gradients)
   for (int64_t block = 0; block < config.num_hidden_layers; ++block)
     blocks_.push_back(block_parameters(parameters_, block));
   head_ = head_parameters(parameters_, config);
+  embedding_ = {&parameters_.find("model.embed_tokens.weight"),
+                &parameters_.find("model.input_hidden_states_bias"),
+                &parameters_.find("model.input_hidden_states_scale")};
 }
 
 void Zaya::set_rotary_base(double base) {
@@ -102,12 +87,14 @@ AttentionInputs Zaya::attention_inputs(const TokenBatch& batch, int64_t block) c
   return {&batch, config_.slides(block) ? sliding_ : full_, config_.window(block)};
 }
 
+void Zaya::embed(Context& ctx, const Tensor& x, const Tensor& ids) const {
+  embedding_forward(ctx, x, ids, embedding_.table->compute, embedding_.bias->weight,
+                    embedding_.scale->weight);
+}
+
 void Zaya::forward(Context& ctx, const TokenBatch& batch) {
   reserve(batch);
-  embedding_forward(ctx, activations_.x, batch.ids(),
-                    parameters_.find("model.embed_tokens.weight").compute,
-                    parameters_.find("model.input_hidden_states_bias").weight,
-                    parameters_.find("model.input_hidden_states_scale").weight);
+  embed(ctx, activations_.x, batch.ids());
   Tensor x = activations_.x, router_state;
   for (size_t block = 0; block < blocks_.size(); ++block) {
     BlockSaved& saved = activations_.blocks[block];
@@ -144,14 +131,28 @@ double Zaya::forward_backward(Context& ctx, const TokenBatch& batch, float loss_
                    before ? before->experts.router.state : Tensor(), attention_inputs(batch, block),
                    scratch_);
   }
-  const auto gradient = [&](const char* name) { return parameters_.find(name).gradient; };
-  embedding_backward(ctx, gradient("model.embed_tokens.weight"),
-                     gradient("model.input_hidden_states_bias"),
-                     gradient("model.input_hidden_states_scale"), dx, batch.ids(),
-                     parameters_.find("model.embed_tokens.weight").compute,
-                     parameters_.find("model.input_hidden_states_bias").weight,
-                     parameters_.find("model.input_hidden_states_scale").weight);
+  embedding_backward(ctx, embedding_.table->gradient, embedding_.bias->gradient,
+                     embedding_.scale->gradient, dx, batch.ids(), embedding_.table->compute,
+                     embedding_.bias->weight, embedding_.scale->weight);
   return sum_rows(ctx, activations_.head.losses);
+}
+
+int64_t Zaya::scratch_bytes(const ModelConfig& c, DType compute, int64_t T, int64_t S) {
+  const int64_t a = static_cast<int64_t>(size_of(compute));
+  const int64_t D = c.hidden_size, C = c.qk_channels(), I = c.moe_intermediate_size;
+  const int64_t padded = T + S * (c.cca_time1 - 1);
+  const int64_t block = T * D * (a + 4);
+  const int64_t attention =
+      T * a * (2 * c.query_channels() + 2 * c.key_channels() + c.key_channels() / 2 + C) +
+      4 * C * (3 * T + padded);
+  const int64_t router = 4 * T * (c.router_classes() + 2 * c.router_hidden_size);
+  const int64_t experts = T * (a * (2 * D + 3 * I) + 4 * D + 4) + router;
+  const int64_t head = std::min(T, head_chunk_rows(c.vocab_size)) * c.vocab_size * 8 + 4 * T * D;
+  // Tensors begin at multiples of 64 bytes. tests/unit/model checks the sum against what a step
+  // takes.
+  constexpr int64_t kAlignmentMargin = 64 * 64;
+  return embedding_scratch_bytes(c, T) + std::max(block + std::max(attention, experts), head) +
+         kAlignmentMargin;
 }
 
 int64_t Zaya::activation_bytes(const ModelConfig& config, DType compute, int64_t T, int64_t S) {

@@ -24,6 +24,8 @@ class Zaya {
   const ModelConfig& config() const { return config_; }
   DType compute() const { return compute_; }
   Parameters& parameters() { return parameters_; }
+  const std::vector<BlockParameters>& blocks() const { return blocks_; }
+  const HeadParameters& head() const { return head_; }
   // The rotary base of full-attention blocks from now on (phases change it).
   void set_rotary_base(double base);
 
@@ -38,9 +40,13 @@ class Zaya {
   void logits(Context& ctx, const Tensor& logits, int64_t begin);
 
   const Activations& activations() const { return activations_; }
+  // x [T, D] f32 of ids [T] i32.
+  void embed(Context& ctx, const Tensor& x, const Tensor& ids) const;
 
   // Bytes of activations and scratch for forward_backward over T tokens in S sequences.
   static int64_t activation_bytes(const ModelConfig& config, DType compute, int64_t T, int64_t S);
+  // The temporaries among them: alive together at the deepest point of forward_backward.
+  static int64_t scratch_bytes(const ModelConfig& config, DType compute, int64_t T, int64_t S);
 
  private:
   void reserve(const TokenBatch& batch);
@@ -51,6 +57,9 @@ class Zaya {
   Parameters parameters_;
   std::vector<BlockParameters> blocks_;
   HeadParameters head_;
+  struct {
+    Parameter *table, *bias, *scale;
+  } embedding_;
 
   Arena rotary_memory_;
   RotaryTables full_, sliding_;
