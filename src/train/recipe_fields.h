@@ -45,7 +45,7 @@ void describe(V& v, ModelConfig& c) {
 
 template <class V>
 void describe(V& v, TokenizerConfig& c) {
-  v.field("path", c.path, "a SentencePiece .model, a tokenizer.json, or the word bytes",
+  v.field("path", c.path, "a SentencePiece .model file, a folder that holds one, or the word byte",
           not_empty());
 }
 
