@@ -14,8 +14,8 @@ namespace zaya {
 // choice [T] i32 in [0, E].
 void sort_by_expert(Context& ctx, const Tensor& order, const Tensor& offsets, const Tensor& choice);
 
-// out[i] = in[order[i]] for the sorted positions i < offsets[E].   out, in [T, D]: each f32 or
-// bf16.
+// out[i] = in[order[i]] for the sorted positions i < offsets[E].
+// out, in [T, D]: each f32 or bf16.
 void gather_rows(Context& ctx, const Tensor& out, const Tensor& in, const Tensor& order,
                  const Tensor& offsets);
 

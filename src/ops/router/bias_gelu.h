@@ -1,6 +1,6 @@
 #pragma once
-// y = gelu(x + bias), the exact form: gelu(u) = u/2 * (1 + erf(u / sqrt 2)). T rows, N columns,
-// f32.
+// y = gelu(x + bias), the exact form: gelu(u) = u/2 * (1 + erf(u / sqrt 2)).
+// T rows, N columns, all f32.
 
 #include "backend/context.h"
 #include "core/tensor.h"

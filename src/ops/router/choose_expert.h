@@ -1,10 +1,10 @@
 #pragma once
 // Probabilities over E experts and one skip slot, and the choice:
-//   s = softmax(logits)            choice = argmax_e(s[e] + balancing_bias[e]), lowest index on a
-//   tie gate = s[choice]               the bias chooses only; it never weighs
+//   s = softmax(logits)
+//   choice = argmax_e(s[e] + balancing_bias[e]), the lowest index on a tie
+//   gate = s[choice]: the bias chooses only, it never weighs
 // T tokens, K = E + 1 classes; class E is the skip slot. All f32 but the choice.
-// A NaN among the logits makes the row's probabilities and gate NaN; the choice stays a valid
-// class.
+// A NaN among the logits makes the row's probabilities and gate NaN; the choice stays in [0, K).
 
 #include <cstdint>
 

@@ -12,8 +12,8 @@ namespace zaya {
 void depth_average_forward(Context& ctx, const Tensor& r, const Tensor& bias,
                            const Tensor& previous, const Tensor& gamma);
 
-// dprevious [T, R]: overwritten with dr * gamma (may be dr itself).   dbias, dgamma [R]: add.   dr
-// [T, R]. In block 0 dprevious, dgamma, previous and gamma have null data.
+// dprevious [T, R]: overwritten with dr * gamma (may be dr itself).   dbias, dgamma [R]: add.
+// dr [T, R].   In block 0 dprevious, dgamma, previous and gamma have null data.
 void depth_average_backward(Context& ctx, const Tensor& dprevious, const Tensor& dbias,
                             const Tensor& dgamma, const Tensor& dr, const Tensor& previous,
                             const Tensor& gamma);

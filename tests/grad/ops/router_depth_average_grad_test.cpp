@@ -49,6 +49,20 @@ TEST(DepthAverageGradient, DpreviousOverwritesAndTheVectorsAdd) {
   EXPECT_EQ(dr, dr_before);
 }
 
+TEST(DepthAverageGradient, DpreviousMayBeDrItself) {
+  auto dr = cast<float>(random_values(T * R, 5)), gamma = cast<float>(random_values(R, 4));
+  auto previous = cast<float>(random_values(T * R, 3));
+  std::vector<float> bias(R), dprevious(T * R), dbias(R), dgamma(R), dbias2(R), dgamma2(R);
+  Context ctx;
+  depth_average_backward(ctx, view(dprevious, {T, R}), view(dbias, {R}), view(dgamma, {R}),
+                         view(dr, {T, R}), view(previous, {T, R}), view(gamma, {R}));
+  depth_average_backward(ctx, view(dr, {T, R}), view(dbias2, {R}), view(dgamma2, {R}),
+                         view(dr, {T, R}), view(previous, {T, R}), view(gamma, {R}));
+  EXPECT_EQ(dr, dprevious);
+  EXPECT_EQ(dbias2, dbias);
+  EXPECT_EQ(dgamma2, dgamma);
+}
+
 TEST(DepthAverageGradient, BlockZeroHasOnlyABias) {
   auto dr = cast<float>(random_values(T * R, 5));
   std::vector<float> bias(R), dbias(R);
