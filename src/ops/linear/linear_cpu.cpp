@@ -22,11 +22,16 @@ void add_rows(float* sums, const T* x, int64_t rows, int64_t row_stride, int64_t
   });
 }
 
-void add_rows_f32(float* sums, const float* x, int64_t rows, int64_t row_stride, int64_t n) {
-  add_rows(sums, x, rows, row_stride, n);
-}
-void add_rows_bf16(float* sums, const bf16* x, int64_t rows, int64_t row_stride, int64_t n) {
-  add_rows(sums, x, rows, row_stride, n);
+// Columns [begin, end) of sums += those of x. The strip of a block of rows stays in the first cache
+// while its columns are walked down one vector at a time.
+void add_columns(const Tensor& sums, const Tensor& x, int64_t begin, int64_t end) {
+  constexpr int64_t kRows = 64;
+  visit_activation(x.dtype, [&]<class T>() {
+    for (int64_t r = 0; r < x.rows(); r += kRows) {
+      const int64_t rows = x.rows() - r < kRows ? x.rows() - r : kRows;
+      add_rows(sums.as<float>() + begin, x.row<T>(r) + begin, rows, x.row_stride, end - begin);
+    }
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -36,8 +41,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace zaya {
 namespace {
-HWY_EXPORT(add_rows_f32);
-HWY_EXPORT(add_rows_bf16);
+HWY_EXPORT(add_columns);
 
 // One item of work: a strip of this many columns, all rows.
 constexpr int64_t kStrip = 64;
@@ -59,15 +63,8 @@ void linear_backward_weight(Context&, const Tensor& dweight, const Tensor& dy, c
 void bias_backward(Context&, const Tensor& dbias, const Tensor& dy) {
   const int64_t n = dy.columns();
   ZAYA_REQUIRE(dbias.size() == n && dbias.contiguous());
-  float* sums = dbias.as<float>();
   parallel_ranges(n, kStrip, [&](int64_t begin, int64_t end) {
-    if (dy.dtype == DType::bf16) {
-      HWY_DYNAMIC_DISPATCH(add_rows_bf16)
-      (sums + begin, dy.as<bf16>() + begin, dy.rows(), dy.row_stride, end - begin);
-    } else {
-      HWY_DYNAMIC_DISPATCH(add_rows_f32)
-      (sums + begin, dy.as<float>() + begin, dy.rows(), dy.row_stride, end - begin);
-    }
+    HWY_DYNAMIC_DISPATCH(add_columns)(dbias, dy, begin, end);
   });
 }
 

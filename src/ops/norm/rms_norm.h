@@ -7,7 +7,8 @@
 
 namespace zaya {
 
-// y [T, N] f32 or bf16;  rstd [T] f32 (saved: 1 / sqrt(mean + eps));  x [T, N] f32;  weight [N] f32.
+// y [T, N] f32 or bf16;  rstd [T] f32 (saved: 1 / sqrt(mean + eps));  x [T, N] f32;  weight [N]
+// f32.
 void rms_norm_forward(Context& ctx, const Tensor& y, const Tensor& rstd, const Tensor& x,
                       const Tensor& weight, float eps);
 
