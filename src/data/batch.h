@@ -15,6 +15,7 @@ struct Batch {
   std::vector<SampleId> samples;    // one a row
   int64_t label_count = 0;          // labels that are not -100
   int64_t max_sequence = 0;         // length of the longest sequence
+  std::vector<int64_t> starts;      // scratch of the filling functions
 
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
   void clear();

@@ -40,6 +40,7 @@ class Sampler {
   SampleId sample_at(int64_t n) const;
   const TokenStream& stream(int32_t source) const { return *sources_[source].stream; }
   int32_t source_count() const { return static_cast<int32_t>(sources_.size()); }
+  int64_t phase() const { return phase_; }
   int64_t seq_len() const { return seq_len_; }
   int64_t windows(int32_t source) const { return windows_[source]; }
   // Samples of a source in each period of kMixturePeriod.
