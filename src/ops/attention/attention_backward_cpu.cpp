@@ -1,0 +1,312 @@
+#include <cstring>
+#include <utility>
+
+#include "backend/cpu/threads.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/attention_plan.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/attention/attention_backward_cpu.cpp"
+#include <hwy/foreach_target.h>
+
+#include "ops/attention/attention_kernels-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace zaya {
+namespace HWY_NAMESPACE {
+
+// W is a panel's width; D is d rounded up to whole panels; lanes are rounded up to whole panels.
+struct Scratch {
+  int64_t D = 0, lanes = 0;
+  float* dk = nullptr;       // [k_length, D], the whole span
+  float* dv = nullptr;       // [k_length, D]
+  float* rows = nullptr;     // [lanes, D]
+  float* q = nullptr;        // lane panels [d][W], scaled
+  float* d_o = nullptr;      // lane panels [d][W]
+  float* dq = nullptr;       // lane panels [d][W]
+  float* q_rows = nullptr;   // channel panels [lanes][W], scaled
+  float* do_rows = nullptr;  // channel panels [lanes][W]
+  float* lse = nullptr;      // [lanes]
+  float* delta = nullptr;    // [lanes], sum over channels of d_o * o
+  float* begin = nullptr;    // [lanes], keys each lane sees
+  float* end = nullptr;
+  float* k = nullptr;         // [kKeyBlock, d]
+  float* v = nullptr;         // [kKeyBlock, d]
+  float* p = nullptr;         // lane panels [kKeyBlock][W]
+  float* ds = nullptr;        // lane panels [kKeyBlock][W]
+  PanelKeys* seen = nullptr;  // [panels]
+};
+
+Scratch make_scratch(int64_t k_length, int64_t block_lanes, int64_t d) {
+  struct Tag;
+  struct SeenTag;
+  const int64_t W = panel_width();
+  Scratch s;
+  s.D = panels_for(d) * W;
+  s.lanes = panels_for(block_lanes) * W;
+  float* next = thread_buffer<Tag, float>(2 * k_length * s.D + 3 * s.lanes * (s.D + d) +
+                                          4 * s.lanes + 2 * kKeyBlock * (d + s.lanes));
+  const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
+  for (float** x : {&s.dk, &s.dv}) *x = take(k_length * s.D);
+  for (float** x : {&s.rows, &s.q_rows, &s.do_rows}) *x = take(s.lanes * s.D);
+  for (float** x : {&s.q, &s.d_o, &s.dq}) *x = take(s.lanes * d);
+  for (float** x : {&s.lse, &s.delta, &s.begin, &s.end}) *x = take(s.lanes);
+  for (float** x : {&s.p, &s.ds}) *x = take(s.lanes * kKeyBlock);
+  for (float** x : {&s.k, &s.v}) *x = take(kKeyBlock * d);
+  s.seen = thread_buffer<SeenTag, PanelKeys>(s.lanes / W);
+  return s;
+}
+
+// Lanes [lanes, D] as channel panels [lanes][W].
+void split_channels(float* to, const float* rows, int64_t lanes, int64_t D) {
+  const int64_t W = panel_width();
+  for (int64_t c = 0; c < D; c += W)
+    for (int64_t m = 0; m < lanes; ++m, to += W)
+      std::memcpy(to, rows + m * D + c, W * sizeof(float));
+}
+
+// The block's lanes of x, in both layouts.
+template <class T>
+void gather_lanes(float* panels, float* channels, const Scratch& s, const Tensor& x,
+                  const QueryBlock& block, int64_t d, float scale) {
+  for (int64_t m = 0; m < block.lanes(); ++m)
+    widen_rows<T>(s.rows + m * s.D, s.D, x, block.row_of_lane(m), 1, block.head_of_lane(m) * d, d,
+                  scale);
+  std::fill(s.rows + block.lanes() * s.D, s.rows + s.lanes * s.D, 0.0f);
+  transpose_to_panels(panels, s.rows, block.lanes(), s.D, d);
+  split_channels(channels, s.rows, s.lanes, s.D);
+}
+
+// lse and delta of each lane; lanes that do not exist get zeros, and so add zero to every gradient.
+template <class T>
+void gather_sums(const Scratch& s, const AttentionGradients& x, const QueryBlock& block,
+                 int64_t d) {
+  std::fill(s.lse, s.lse + s.lanes, 0.0f);
+  std::fill(s.delta, s.delta + s.lanes, 0.0f);
+  for (int64_t m = 0; m < block.lanes(); ++m) {
+    const int64_t row = block.row_of_lane(m), head = block.head_of_lane(m);
+    const T* o = x.o.row<T>(row) + head * d;
+    const T* d_o = x.d_o.row<T>(row) + head * d;
+    s.lse[m] = x.lse.row<float>(row)[head];
+    s.delta[m] = reduce_sum(
+        d, [&](auto tag, int64_t c) { return hn::Mul(load(tag, o + c), load(tag, d_o + c)); });
+  }
+}
+
+template <class T>
+void begin_block(const Scratch& s, const AttentionGradients& x, const QueryBlock& block,
+                 const AttentionShape& shape) {
+  const int64_t W = panel_width(), d = shape.head_dim;
+  gather_lanes<T>(s.q, s.q_rows, s, x.q, block, d, shape.scale);
+  gather_lanes<T>(s.d_o, s.do_rows, s, x.d_o, block, d, 1.0f);
+  gather_sums<T>(s, x, block, d);
+  std::fill(s.dq, s.dq + s.lanes * d, 0.0f);
+  for (int64_t m = 0; m < block.lanes(); m += W)
+    s.seen[m / W] = panel_keys(s.begin + m, s.end + m, block, m);
+}
+
+// p = exp(score - lse) and ds = p * (dp - delta), where p holds scores and ds holds dp.
+template <bool kMask>
+void softmax_backward_panel(const Scratch& s, float* p, float* ds, int64_t lane, int64_t first_key,
+                            int64_t count) {
+  const FullTag d;
+  const int64_t W = panel_width(), lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t half = 0; half < W; half += lanes) {
+    const int64_t m = lane + half;
+    const auto begin = hn::LoadU(d, s.begin + m), end = hn::LoadU(d, s.end + m);
+    const auto lse = hn::LoadU(d, s.lse + m), delta = hn::LoadU(d, s.delta + m);
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = k * W + half;
+      auto weight = exp_keeping_nan(d, hn::Sub(hn::LoadU(d, p + at), lse));
+      if (kMask) {
+        const auto key = hn::Set(d, static_cast<float>(first_key + k));
+        weight = hn::IfThenElseZero(hn::And(hn::Ge(key, begin), hn::Lt(key, end)), weight);
+      }
+      hn::StoreU(weight, d, p + at);
+      hn::StoreU(hn::Mul(weight, hn::Sub(hn::LoadU(d, ds + at), delta)), d, ds + at);
+    }
+  }
+}
+
+// p, ds and dq of one panel; keys of the block outside `range` get p = ds = 0.
+void backward_panel(const Scratch& s, int64_t lane, const KeyRange& keys, int64_t d) {
+  const int64_t W = panel_width();
+  float* p = s.p + lane * kKeyBlock;
+  float* ds = s.ds + lane * kKeyBlock;
+  const PanelKeys& seen = s.seen[lane / W];
+  KeyRange range = intersect(keys, seen.any);
+  if (range.empty()) range = {keys.begin, keys.begin};
+  const int64_t skip = range.begin - keys.begin, count = range.end - range.begin;
+  for (float* x : {p, ds}) {
+    std::fill(x, x + skip * W, 0.0f);
+    std::fill(x + (skip + count) * W, x + (keys.end - keys.begin) * W, 0.0f);
+  }
+  Product product{.c = p + skip * W,
+                  .c_row = W,
+                  .a = s.k + skip * d,
+                  .a_row = d,
+                  .a_step = 1,
+                  .b = s.q + lane * d,
+                  .b_step = W,
+                  .steps = d};
+  multiply<Start::zero>(product, count);
+  product.c = ds + skip * W;
+  product.a = s.v + skip * d;
+  product.b = s.d_o + lane * d;
+  multiply<Start::zero>(product, count);
+  if (seen.all.contains(range)) {
+    softmax_backward_panel<false>(s, p + skip * W, ds + skip * W, lane, range.begin, count);
+  } else {
+    softmax_backward_panel<true>(s, p + skip * W, ds + skip * W, lane, range.begin, count);
+  }
+  multiply<Start::add>({.c = s.dq + lane * d,
+                        .c_row = W,
+                        .a = s.k + skip * d,
+                        .a_row = 1,
+                        .a_step = d,
+                        .b = ds + skip * W,
+                        .b_step = W,
+                        .steps = count},
+                       d);
+}
+
+// gradient [keys, D] += weights x rows, for rows of a few keys at a time over the panels that see
+// them: weights in lane panels [kKeyBlock][W], rows in channel panels [lanes][W].
+void add_key_gradient(float* gradient, const float* weights, const float* rows, const Scratch& s,
+                      const KeyRange& keys) {
+  const int64_t W = panel_width(), panels = s.lanes / W;
+  for (int64_t c = 0; c < s.D; c += W) {
+    for (int64_t key = keys.begin; key < keys.end; key += kTileRows) {
+      const KeyRange some{key, std::min(key + kTileRows, keys.end)};
+      int64_t first = 0, last = panels;
+      while (first < last && intersect(some, s.seen[first].any).empty()) ++first;
+      while (first < last && intersect(some, s.seen[last - 1].any).empty()) --last;
+      multiply<Start::add>({.c = gradient + key * s.D + c,
+                            .c_row = s.D,
+                            .a = weights + (first * kKeyBlock + key - keys.begin) * W,
+                            .a_row = W,
+                            .a_step = 1,
+                            .b = rows + c * s.lanes + first * W * W,
+                            .b_step = W,
+                            .steps = W,
+                            .batches = last - first,
+                            .a_batch = kKeyBlock * W,
+                            .b_batch = W * W},
+                           some.end - some.begin);
+    }
+  }
+}
+
+template <class T>
+void store_dq(const Scratch& s, const Tensor& dq, const QueryBlock& block,
+              const AttentionShape& shape) {
+  const int64_t W = panel_width(), d = shape.head_dim;
+  for (int64_t lane = 0; lane < block.lanes(); lane += W) {
+    float* panel = s.dq + lane * d;
+    for (int64_t i = 0; i < W * d; ++i) panel[i] *= shape.scale;
+    for (int64_t m = 0; m < std::min(W, block.lanes() - lane); ++m)
+      lane_to_row(dq.row<T>(block.row_of_lane(lane + m)) + block.head_of_lane(lane + m) * d, panel,
+                  m, d);
+  }
+}
+
+template <class T>
+void backward_block(const Scratch& s, const AttentionGradients& x, const QueryBlock& block,
+                    const AttentionShape& shape) {
+  const int64_t W = panel_width(), d = shape.head_dim;
+  begin_block<T>(s, x, block, shape);
+  for_each_key_block(block.keys(), block.span.k_length, [&](const KeyRange& keys) {
+    const int64_t row = block.span.k_begin + keys.begin, count = keys.end - keys.begin;
+    widen_rows<T>(s.k, d, x.k, row, count, block.key_head * d, d, 1.0f);
+    widen_rows<T>(s.v, d, x.v, row, count, block.key_head * d, d, 1.0f);
+    for (int64_t lane = 0; lane < s.lanes; lane += W) backward_panel(s, lane, keys, d);
+    add_key_gradient(s.dv, s.p, s.do_rows, s, keys);
+    add_key_gradient(s.dk, s.ds, s.q_rows, s, keys);
+  });
+  store_dq<T>(s, x.dq, block, shape);
+}
+
+// One span under one key head: the only writer of its rows of dq, dk and dv.
+template <class T>
+void backward_item(const AttentionGradients& x, const AttentionSpan& span, int64_t key_head,
+                   const AttentionShape& shape) {
+  const int64_t d = shape.head_dim, heads = shape.query_heads / shape.key_heads;
+  const int64_t step = queries_per_block(kBackwardLanes, shape);
+  Scratch s = make_scratch(span.k_length, std::min(step, span.q_length) * heads, d);
+  std::fill(s.dk, s.dk + span.k_length * s.D, 0.0f);
+  std::fill(s.dv, s.dv + span.k_length * s.D, 0.0f);
+  for (int64_t i = 0; i < span.q_length; i += step) {
+    const QueryBlock block{span,  key_head,    i, std::min(i + step, span.q_length),
+                           heads, shape.window};
+    s.lanes = panels_for(block.lanes()) * panel_width();
+    backward_block<T>(s, x, block, shape);
+  }
+  for (int64_t r = 0; r < span.k_length; ++r) {
+    T* dk = x.dk.row<T>(span.k_begin + r) + key_head * d;
+    T* dv = x.dv.row<T>(span.k_begin + r) + key_head * d;
+    for_each_vector(d, [&](auto tag, int64_t c) {
+      store(load(tag, s.dk + r * s.D + c), tag, dk + c);
+      store(load(tag, s.dv + r * s.D + c), tag, dv + c);
+    });
+  }
+}
+
+void backward_op(const AttentionGradients& x, std::span<const AttentionSpan> spans,
+                 const AttentionShape& shape) {
+  visit_activation(x.q.dtype, [&]<class T>() {
+    parallel_for(static_cast<int64_t>(spans.size()) * shape.key_heads, [&](int64_t item) {
+      backward_item<T>(x, spans[item / shape.key_heads], item % shape.key_heads, shape);
+    });
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace zaya
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace zaya {
+
+HWY_EXPORT(backward_op);
+
+namespace {
+
+void clear_rows(const Tensor& x, int64_t begin, int64_t end) {
+  const size_t bytes = x.columns() * size_of(x.dtype), stride = x.row_stride * size_of(x.dtype);
+  for (int64_t r = begin; r < end; ++r)
+    std::memset(static_cast<char*>(x.data) + r * stride, 0, bytes);
+}
+
+// Clears the rows that no span writes. Spans must come in order: rows of gradients have one writer.
+void clear_gaps(const AttentionGradients& x, std::span<const AttentionSpan> spans) {
+  int64_t q = 0, k = 0;
+  for (const AttentionSpan& s : spans) {
+    ZAYA_REQUIRE(s.q_begin >= q && s.k_begin >= k);
+    clear_rows(x.dq, q, s.q_begin);
+    for (const Tensor& gradient : {x.dk, x.dv}) clear_rows(gradient, k, s.k_begin);
+    q = s.q_begin + s.q_length;
+    k = s.k_begin + s.k_length;
+  }
+  clear_rows(x.dq, q, x.dq.rows());
+  for (const Tensor& gradient : {x.dk, x.dv}) clear_rows(gradient, k, gradient.rows());
+}
+
+}  // namespace
+
+void attention_backward(Context&, const Tensor& dq, const Tensor& dk, const Tensor& dv,
+                        const Tensor& d_o, const Tensor& o, const Tensor& lse, const Tensor& q,
+                        const Tensor& k, const Tensor& v, std::span<const AttentionSpan> spans,
+                        const AttentionShape& shape) {
+  require_attention_shapes(q, k, v, spans, shape);
+  for (const Tensor& x : {dq, d_o, o})
+    ZAYA_REQUIRE(x.dtype == q.dtype && x.columns() == q.columns() && x.rows() == q.rows());
+  for (const Tensor& x : {dk, dv})
+    ZAYA_REQUIRE(x.dtype == k.dtype && x.columns() == k.columns() && x.rows() == k.rows());
+  ZAYA_REQUIRE(lse.columns() == shape.query_heads && lse.rows() == q.rows());
+  const AttentionGradients gradients{dq, dk, dv, d_o, o, lse, q, k, v};
+  clear_gaps(gradients, spans);
+  HWY_DYNAMIC_DISPATCH(backward_op)(gradients, spans, shape);
+}
+
+}  // namespace zaya
+#endif

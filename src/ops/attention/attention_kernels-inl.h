@@ -1,0 +1,172 @@
+// The blocks attention is made of, included once per instruction set.
+//
+// One lane is one query: scores are held transposed, [keys, lanes], so that a query's maximum, sum
+// and output are sums down its own lane, in key order, whatever the other lanes hold. That is what
+// makes a query's bits independent of its batch. The query heads of one key head lie side by side:
+// lane m of a block is query m / G, head m % G. Lanes come in panels of two vectors, and an array
+// over the lanes of a block is stored panel by panel.
+
+#if defined(ZAYA_ATTENTION_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ZAYA_ATTENTION_KERNELS_INL_H_
+#undef ZAYA_ATTENTION_KERNELS_INL_H_
+#else
+#define ZAYA_ATTENTION_KERNELS_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "backend/cpu/vector-inl.h"
+#include "core/tensor.h"
+#include "ops/attention/attention_plan.h"
+
+// After highway.h.
+#include <hwy/contrib/math/math-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace zaya {
+namespace HWY_NAMESPACE {
+
+HWY_INLINE int64_t panel_width() { return 2 * static_cast<int64_t>(hn::Lanes(FullTag())); }
+HWY_INLINE int64_t panels_for(int64_t lanes) { return (lanes + panel_width() - 1) / panel_width(); }
+
+// e^x, but NaN where x is NaN: Highway's Exp answers 0 there, which would hide a diverged model.
+HWY_INLINE hn::Vec<FullTag> exp_keeping_nan(FullTag d, hn::Vec<FullTag> x) {
+  return hn::MulAdd(x, hn::Zero(d), hn::Exp(d, x));
+}
+
+// C [rows, panel] (+)= A B, where A(r, k) = a[r * a_row + k * a_step] and row k of B is b + k *
+// b_step. `batches` of `steps` follow one another along k, a and b moving by a_batch and b_batch
+// between.
+struct Product {
+  float* c = nullptr;
+  int64_t c_row = 0;
+  const float* a = nullptr;
+  int64_t a_row = 0, a_step = 0;
+  const float* b = nullptr;
+  int64_t b_step = 0;
+  int64_t steps = 0;
+  int64_t batches = 1, a_batch = 0, b_batch = 0;
+  const float* factor = nullptr;  // lanes; C = factor * C + A B
+};
+
+// What C starts from.
+enum class Start { zero, add, scale };
+
+// R rows of C at once, in registers. A sum is one chain of multiply-adds along k, so its bits do
+// not depend on which tile holds its row.
+template <int R, Start kStart>
+HWY_INLINE void tile(const Product& p, int64_t row) {
+  const FullTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  float* c = p.c + row * p.c_row;
+  hn::Vec<FullTag> left[R], right[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    left[r] = kStart == Start::zero ? hn::Zero(d) : hn::LoadU(d, c + r * p.c_row);
+    right[r] = kStart == Start::zero ? hn::Zero(d) : hn::LoadU(d, c + r * p.c_row + lanes);
+    if (kStart == Start::scale) {
+      left[r] = hn::Mul(left[r], hn::LoadU(d, p.factor));
+      right[r] = hn::Mul(right[r], hn::LoadU(d, p.factor + lanes));
+    }
+  }
+  for (int64_t batch = 0; batch < p.batches; ++batch) {
+    const float* a = p.a + row * p.a_row + batch * p.a_batch;
+    const float* b = p.b + batch * p.b_batch;
+    for (int64_t k = 0; k < p.steps; ++k, a += p.a_step, b += p.b_step) {
+      const auto b_left = hn::LoadU(d, b), b_right = hn::LoadU(d, b + lanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const auto x = hn::Set(d, a[r * p.a_row]);
+        left[r] = hn::MulAdd(x, b_left, left[r]);
+        right[r] = hn::MulAdd(x, b_right, right[r]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    hn::StoreU(left[r], d, c + r * p.c_row);
+    hn::StoreU(right[r], d, c + r * p.c_row + lanes);
+  }
+}
+
+// Twelve sums in flight hide the latency of a multiply-add and fit sixteen registers.
+constexpr int kTileRows = 6;
+
+template <Start kStart>
+HWY_INLINE void multiply(const Product& p, int64_t rows) {
+  int64_t row = 0;
+  for (; row + kTileRows <= rows; row += kTileRows) tile<kTileRows, kStart>(p, row);
+  switch (rows - row) {
+    case 5:
+      return tile<5, kStart>(p, row);
+    case 4:
+      return tile<4, kStart>(p, row);
+    case 3:
+      return tile<3, kStart>(p, row);
+    case 2:
+      return tile<2, kStart>(p, row);
+    case 1:
+      return tile<1, kStart>(p, row);
+    default:
+      return;
+  }
+}
+
+// rows [row, row + count), columns [column, column + d) of x as f32 [count, stride], with zeros in
+// columns d to stride.
+template <class T>
+void widen_rows(float* to, int64_t stride, const Tensor& x, int64_t row, int64_t count,
+                int64_t column, int64_t d, float scale) {
+  for (int64_t r = 0; r < count; ++r, to += stride) {
+    const T* from = x.row<T>(row + r) + column;
+    for_each_vector(d, [&](auto tag, int64_t c) {
+      store(hn::Mul(hn::Set(tag, scale), load(tag, from + c)), tag, to + c);
+    });
+    std::fill(to + d, to + stride, 0.0f);
+  }
+}
+
+// The block's lanes, f32 [lanes, stride] (zeros past column d), as panels [d][width]; lanes that do
+// not exist are zero.
+HWY_INLINE void transpose_to_panels(float* to, const float* from, int64_t lanes, int64_t stride,
+                                    int64_t d) {
+  const int64_t width = panel_width();
+  for (int64_t first = 0; first < lanes; first += width, to += d * width) {
+    const int64_t count = std::min(width, lanes - first);
+    if (count < width) std::fill(to, to + d * width, 0.0f);
+    for (int64_t c = 0; c < d; ++c)
+      for (int64_t m = 0; m < count; ++m) to[c * width + m] = from[(first + m) * stride + c];
+  }
+}
+
+// Column m of a panel [d][width] as T[d].
+template <class T>
+HWY_INLINE void lane_to_row(T* to, const float* panel, int64_t m, int64_t d) {
+  const int64_t width = panel_width();
+  for (int64_t c = 0; c < d; ++c) to[c] = T(panel[c * width + m]);
+}
+
+// Which keys each lane of a panel sees, and what that makes of a block of keys.
+struct PanelKeys {
+  KeyRange any;  // seen by some lane
+  KeyRange all;  // seen by every lane
+};
+
+// The panel that starts at lane `first` of a block; lanes that do not exist see what the last one
+// does. begin and end [width]: the range of each lane, exact in f32 (attention_plan.h).
+HWY_INLINE PanelKeys panel_keys(float* begin, float* end, const QueryBlock& block, int64_t first) {
+  const int64_t width = panel_width(), last = std::min(first + width, block.lanes()) - 1;
+  for (int64_t m = 0; m < width; ++m) {
+    const KeyRange keys = block.keys_of_lane(std::min(first + m, last));
+    begin[m] = static_cast<float>(keys.begin);
+    end[m] = static_cast<float>(keys.end);
+  }
+  const KeyRange oldest = block.keys_of_lane(first), newest = block.keys_of_lane(last);
+  return {{oldest.begin, newest.end}, {newest.begin, oldest.end}};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace zaya
+HWY_AFTER_NAMESPACE();
+
+#endif
