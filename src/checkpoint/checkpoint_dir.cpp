@@ -175,11 +175,11 @@ Manifest read_manifest(const fs::path& checkpoint) {
   const std::string place = path.string();
   const Json json = parse_json_file(path, kMaxManifestBytes);
   const JsonObject object(json, place);
-  if (object.string("format") != kFormat) object.fail_wanted("format", zaya::quoted(kFormat));
+  if (object.string("format") != kFormat) object.fail_wanted("format", json_quoted(kFormat));
   if (object.integer("version") != kVersion)
     object.fail_wanted("version", fmt::format("{}", kVersion));
   if (object.string("checksum") != sum_of(json))
-    object.fail_wanted("checksum", zaya::quoted(sum_of(json)));
+    object.fail_wanted("checksum", json_quoted(sum_of(json)));
   Manifest manifest;
   manifest.step = object.integer("step");
   manifest.created = object.string("created");
@@ -188,7 +188,7 @@ Manifest read_manifest(const fs::path& checkpoint) {
   for (const Json& entry : object.array("files")) {
     manifest.files.push_back(file_sums_from_json(entry, place));
     if (!names.insert(manifest.files.back().name).second)
-      fail("{}: the file {} comes twice", place, zaya::quoted(manifest.files.back().name));
+      fail("{}: the file {} comes twice", place, json_quoted(manifest.files.back().name));
   }
   return manifest;
 }

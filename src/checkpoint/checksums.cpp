@@ -22,7 +22,7 @@ uint64_t sum_of_next(InputFile& file, uint64_t bytes, std::vector<char>& buffer)
 }
 
 std::string described(const ChunkSum& chunk) {
-  return chunk.part.empty() ? std::string() : zaya::quoted(chunk.part) + ", ";
+  return chunk.part.empty() ? std::string() : json_quoted(chunk.part) + ", ";
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ FileSums file_sums_from_json(const Json& value, const std::string& place) {
   sums.bytes = file.integer("bytes");
   uint64_t left = sums.bytes;
   for (const Json& entry : file.array("chunks")) {
-    const JsonObject chunk(entry, fmt::format("{}: {}", place, zaya::quoted(sums.name)));
+    const JsonObject chunk(entry, fmt::format("{}: {}", place, json_quoted(sums.name)));
     ChunkSum sum;
     sum.part = chunk.string_or("part", "");
     sum.bytes = chunk.integer("bytes", 1);
@@ -103,7 +103,7 @@ FileSums file_sums_from_json(const Json& value, const std::string& place) {
     sum.xxh3 = from_hex(chunk.string("xxh3"));
     sums.chunks.push_back(std::move(sum));
   }
-  if (left != 0) fail("{}: {}: {} bytes have no checksum", place, zaya::quoted(sums.name), left);
+  if (left != 0) fail("{}: {}: {} bytes have no checksum", place, json_quoted(sums.name), left);
   return sums;
 }
 

@@ -42,7 +42,7 @@ Shape read_shape(const JsonObject& tensor, uint64_t element_bytes) {
 
 Entry read_entry(const std::string& name, const Json& value, uint64_t data_bytes,
                  const std::string& place) {
-  const JsonObject tensor(value, fmt::format("{}: tensor {}", place, zaya::quoted(name)));
+  const JsonObject tensor(value, fmt::format("{}: tensor {}", place, json_quoted(name)));
   Entry entry;
   entry.name = name;
   const std::string dtype = tensor.string("dtype");
@@ -74,7 +74,7 @@ void check_tiling(const std::vector<Entry>& entries, uint64_t data_bytes,
   for (const Entry& entry : entries) {
     if (entry.begin < end)
       fail("{}: tensor {}: data_offsets: overlaps the tensor before it: wanted begin {}, got {}",
-           place, zaya::quoted(entry.name), end, entry.begin);
+           place, json_quoted(entry.name), end, entry.begin);
     if (entry.begin > end)
       fail("{}: bytes {} to {} of the data belong to no tensor", place, end, entry.begin);
     end = entry.end;
@@ -110,7 +110,7 @@ const Tensor* find_in(const TensorMap& tensors, std::string_view name) {
 
 Tensor get_from(const TensorMap& tensors, std::string_view name, const fs::path& place) {
   if (const Tensor* tensor = find_in(tensors, name)) return *tensor;
-  fail("{}: wanted a tensor {}, got none of that name", place.string(), zaya::quoted(name));
+  fail("{}: wanted a tensor {}, got none of that name", place.string(), json_quoted(name));
 }
 
 }  // namespace

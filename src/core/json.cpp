@@ -46,7 +46,7 @@ std::string reason_of(const Json::exception& error) {
   const std::string_view what = error.what();
   const size_t bracket = what.find("] ");
   // The message repeats what it read, which may be anything: escape it.
-  const std::string text = zaya::quoted(bracket == what.npos ? what : what.substr(bracket + 2));
+  const std::string text = json_quoted(bracket == what.npos ? what : what.substr(bracket + 2));
   return text.substr(1, text.size() - 2);
 }
 
@@ -94,7 +94,7 @@ std::string json_text(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string quoted(std::string_view text) { return json_text(Json(std::string(text))); }
+std::string json_quoted(std::string_view text) { return json_text(Json(std::string(text))); }
 
 JsonObject::JsonObject(const Json& value, std::string place)
     : JsonObject(value, std::move(place), std::string()) {}

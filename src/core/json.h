@@ -25,8 +25,7 @@ Json parse_json_file(const std::filesystem::path& path, uint64_t max_bytes = uin
 // The text of a value. Bytes that are not UTF-8 become U+FFFD instead of an exception.
 std::string json_text(const Json& value, int indent = -1);
 // A string in quotes with control characters escaped, for messages about names out of files.
-// Call it zaya::quoted where the argument is a std::string: std::quoted would be found as well.
-std::string quoted(std::string_view text);
+std::string json_quoted(std::string_view text);
 
 // An object inside a parsed document. A view: the Json must outlive it. Members that are null count
 // as absent. The `_or` getters return the fallback for an absent member; the others refuse it.

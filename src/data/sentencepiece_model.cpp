@@ -29,7 +29,7 @@ SentencePieceModel::Piece parse_piece(std::string_view bytes, std::string_view p
   if (piece.text.empty()) fail("{}: an empty piece", place);
   // The library's dictionaries end their keys with a zero byte.
   if (!is_utf8(piece.text) || piece.text.find('\0') != std::string::npos) {
-    fail("{}: wanted a piece in UTF-8 without zero bytes, got {}", place, zaya::quoted(piece.text));
+    fail("{}: wanted a piece in UTF-8 without zero bytes, got {}", place, json_quoted(piece.text));
   }
   if (!std::isfinite(piece.score)) fail("{}: wanted a finite score, got {}", place, piece.score);
   return piece;

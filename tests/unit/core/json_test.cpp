@@ -130,9 +130,9 @@ TEST(JsonObject, LongValuesAreShortenedInMessages) {
   EXPECT_LT(error.size(), 200u);
 }
 
-TEST(Quoted, EscapesWhatATerminalWouldObey) {
-  EXPECT_EQ(quoted("a\x1b[2J\n"), R"("a\u001b[2J\n")");
-  EXPECT_THAT(quoted("\xff"), Not(HasSubstr("\xff")));
+TEST(JsonQuoted, EscapesWhatATerminalWouldObey) {
+  EXPECT_EQ(json_quoted("a\x1b[2J\n"), R"("a\u001b[2J\n")");
+  EXPECT_THAT(json_quoted("\xff"), Not(HasSubstr("\xff")));
 }
 
 }  // namespace
