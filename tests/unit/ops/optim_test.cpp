@@ -256,8 +256,8 @@ TEST(Muon, AZeroGradientOnlyDecays) {
 std::vector<float> update_list(int threads, bool together) {
   Context ctx;
   std::vector<MuonState> states;
-  states.emplace_back(200, 260, 100);
   for (int64_t i = 0; i < 7; ++i) states.emplace_back(20 + 15 * i, 70, 200 + 10 * i);
+  states.emplace(states.begin() + 3, 200, 260, 100);
   std::vector<MuonMatrix> matrices;
   for (auto& s : states) matrices.push_back(s.matrix());
   set_thread_count(threads);
