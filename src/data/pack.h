@@ -12,7 +12,7 @@
 namespace zaya {
 
 struct PackOptions {
-  TextOptions text;
+  TextOptions text = {};
   bool bos = true;  // before each document
   bool eos = true;  // after each document
 };

@@ -13,7 +13,7 @@ struct TextOptions {
   // Text files: a line that holds only this ends a document ("%" in fortune files); the newline
   // before it is no part of the document, nor is the last newline of the file. Empty: a file is one
   // document, byte for byte.
-  std::string separator;
+  std::string separator = "";
   // JSON lines: the member of each object that holds the text.
   std::string field = "text";
 };

@@ -14,7 +14,7 @@
 namespace zaya {
 
 struct TrainTokenizerOptions {
-  TextOptions text;
+  TextOptions text = {};
   // Text to learn from. When the inputs hold more, documents are taken evenly from all of them (the
   // same ones each time).
   int64_t max_bytes = int64_t{256} << 20;
