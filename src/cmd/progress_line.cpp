@@ -87,16 +87,16 @@ void ProgressLine::show(const StepMetrics& m) {
 void ProgressLine::message(const std::string& text) {
   if (row_open_) std::fputs("\r\x1b[K", out_);
   row_open_ = false;
-  std::fputs((text + "\n").c_str(), out_);
+  fmt::print(out_, "{}\n", text);
   std::fflush(out_);
 }
 
 void ProgressLine::print(const std::string& text) {
   if (in_place_) {
-    std::fputs(("\r" + text.substr(0, terminal_width(out_)) + "\x1b[K").c_str(), out_);
+    fmt::print(out_, "\r{}\x1b[K", text.substr(0, terminal_width(out_)));
     row_open_ = true;
   } else {
-    std::fputs((text + "\n").c_str(), out_);
+    fmt::print(out_, "{}\n", text);
   }
   std::fflush(out_);
 }

@@ -23,7 +23,8 @@ class DocsWriter {
         Element element{};
         section(key, "[[{}]]", help, element);
       } else {
-        row(key, "list of " + type_of<Element>() + "s", TomlPrinter::text(value), help, check);
+        row(key, fmt::format("list of {}s", type_of<Element>()), TomlPrinter::text(value), help,
+            check);
       }
     } else {
       const bool required =
@@ -51,7 +52,8 @@ class DocsWriter {
   void row(const char* key, const std::string& type, const std::string& value, const char* help,
            const Check& check) {
     rows_ += fmt::format("| `{}` | {} | {} | {} | {} |\n", key, type,
-                         value.empty() ? "must be given" : "`" + value + "`", check.wanted, help);
+                         value.empty() ? "must be given" : fmt::format("`{}`", value), check.wanted,
+                         help);
   }
 
   template <class T>

@@ -236,14 +236,14 @@ std::string TomlPrinter::text(const T& value) {
     for (const auto& [name, x] : value) {
       out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", key_text(name), number(x));
     }
-    return out.empty() ? "{}" : "{ " + out + " }";
+    return out.empty() ? "{}" : fmt::format("{{ {} }}", out);
   } else if constexpr (fields::is_vector<T>) {
     if constexpr (fields::is_struct<typename T::value_type>) {
       return fmt::format("{} of them", value.size());
     } else {
       std::string out;
       for (const typename T::value_type& x : value) out += (out.empty() ? "" : ", ") + text(x);
-      return "[" + out + "]";
+      return fmt::format("[{}]", out);
     }
   }
 }
@@ -253,7 +253,7 @@ void TomlPrinter::append_table(const char* key, T& value, const char* header) {
   const std::string path = table_.empty() ? std::string(key) : table_ + "." + key;
   TomlPrinter printer(path, comments_);
   describe(printer, value);
-  tables_ += "\n" + fmt::format(fmt::runtime(header), path) + "\n" + printer.finish();
+  tables_ += fmt::format("\n{}\n{}", fmt::format(fmt::runtime(header), path), printer.finish());
 }
 
 }  // namespace zaya

@@ -9,7 +9,8 @@
 namespace zaya {
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// Without the sum that overflows for an endless a.
+int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 // The fewest sequences after which a step has `rows` rows: the smallest n with
 // (full - start) * n * seq_len >= (rows - start) * ramp_tokens. The products pass 64 bits for ramps

@@ -26,10 +26,10 @@ int64_t last_step(const PhasePlan& phase) { return phase.first_step + phase.step
 
 std::string model_text(const Recipe& recipe) {
   const ParameterCounts counts = count_parameters(recipe.model);
+  const auto total = static_cast<double>(counts.total);
+  const auto text = [&](int64_t count) { return short_count(static_cast<double>(count), total); };
   return fmt::format("parameters   {} in all, {} without embeddings, {} active per token\n",
-                     short_count(static_cast<double>(counts.total)),
-                     short_count(static_cast<double>(counts.without_embeddings)),
-                     short_count(static_cast<double>(counts.active)));
+                     text(counts.total), text(counts.without_embeddings), text(counts.active));
 }
 
 std::string memory_text(const MemoryPlan& m, DType compute) {
@@ -150,10 +150,12 @@ std::string plan_json(const Recipe& recipe, const StepPlan& plan, const MemoryPl
   return json.dump();
 }
 
-std::string short_count(double count) {
-  if (count < 1e6) return fmt::format("{}", count);
-  if (count < 1e9) return fmt::format("{:.3f} M", count / 1e6);
-  if (count < 1e12) return fmt::format("{:.3f} B", count / 1e9);
+std::string short_count(double count) { return short_count(count, count); }
+
+std::string short_count(double count, double like) {
+  if (like < 1e6) return fmt::format("{}", count);
+  if (like < 1e9) return fmt::format("{:.3f} M", count / 1e6);
+  if (like < 1e12) return fmt::format("{:.3f} B", count / 1e9);
   return fmt::format("{:.3f} T", count / 1e12);
 }
 

@@ -30,8 +30,10 @@ std::string plan_text(const Recipe& recipe, const StepPlan& plan, const MemoryPl
 std::string plan_json(const Recipe& recipe, const StepPlan& plan, const MemoryPlan& memory,
                       DType compute);
 
-// 8840000000 as "8.840 B", 1234567 as "1.235 M", 512 as "512".
+// 8840000000 as "8.840 B", 1234567 as "1.235 M", 512 as "512". The second form takes the unit that
+// suits `like`: 754 million beside 8.84 billion is "0.754 B".
 std::string short_count(double count);
+std::string short_count(double count, double like);
 // Powers of 1024: "1.5 GiB".
 std::string short_bytes(int64_t bytes);
 

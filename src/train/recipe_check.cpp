@@ -34,7 +34,7 @@ void check_names(const std::vector<T>& list, const char* list_name, const TomlDo
   for (size_t i = 0; i < list.size(); ++i) {
     if (!names.insert(list[i].name).second)
       document.fail_at(element(list_name, i, "name"), "a name that no other has",
-                       "\"" + list[i].name + "\" again");
+                       fmt::format("\"{}\" again", list[i].name));
   }
 }
 
@@ -89,7 +89,7 @@ void check_mixture(const Recipe& recipe, size_t i, const TomlDocument& document)
       for (const DataSource& source : recipe.data) names.push_back(source.name);
       document.fail_at(element("phases", i, "mixture"),
                        fmt::format("names of data sources ({})", fmt::join(names, ", ")),
-                       "\"" + name + "\"");
+                       fmt::format("\"{}\"", name));
     }
     sum += weight;
   }
