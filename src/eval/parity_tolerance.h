@@ -16,12 +16,14 @@ struct ParityTolerance {
 // 1e-4 leaves room for larger ones and still catches any wrong term. The references keep 2e-4
 // between the chosen expert and the next, so the choices are equal.
 //
-// bf16: activations and weights carry 8 bits, a rounding error of up to 2^-9 = 2e-3 each; through a
-// few blocks that is a few percent on hidden states, and a token whose expert was near a tie takes
-// another one, which moves every gradient it feeds.
+// bf16: activations and weights carry 8 bits, a rounding error of up to 2^-9 = 2e-3 each: measured
+// 0.7% on logits and 3% on gradients where every choice is the reference's. But a token near a tie
+// may choose another expert, and its output is then another one: with a share f of such tokens the
+// Frobenius error is of the order of sqrt(f) / 2 on hidden states (6% measured for 1 of 66 tokens),
+// and several times that on the router's gradients.
 inline ParityTolerance parity_tolerance(DType compute) {
   if (compute == DType::f32) return {1e-4, 1e-4, 0, 1e-5};
-  return {0.05, 0.25, 0.05, 0.05};
+  return {0.12, 0.4, 0.05, 0.05};
 }
 
 }  // namespace zaya

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
+#include "core/file.h"
 
 namespace zaya {
 namespace {
@@ -63,21 +63,18 @@ void truncate_metrics_after(const std::string& path, int64_t step) {
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     if (!std::filesystem::exists(path)) return;
-    fail_errno("opening", path);
+    fail_errno("cannot open", path);
   }
-  const std::string partial = path + ".partial";
-  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-  if (!out) fail_errno("creating", partial);
+  DurableFile out(path);
   for (std::string line; std::getline(in, line);) {
     if (in.eof()) break;  // no newline: the line was being written when the run was killed
     const int64_t at = step_of(line);
-    if (at >= 0 && at <= step) out << line << '\n';
+    if (at < 0 || at > step) continue;
+    out.write(line);
+    out.write("\n");
   }
-  out.close();
-  if (!out) fail_errno("writing", partial);
-  std::error_code error;
-  std::filesystem::rename(partial, path, error);
-  if (error) fail("renaming {} to {}: {}", partial, path, error.message());
+  if (in.bad()) fail_errno("cannot read", path);
+  out.finish();
 }
 
 MetricsWriter::MetricsWriter(const std::string& directory, int64_t resumed_step, bool tensorboard)
@@ -85,13 +82,13 @@ MetricsWriter::MetricsWriter(const std::string& directory, int64_t resumed_step,
   if (resumed_step > 0) truncate_metrics_after(path_, resumed_step);
   const auto mode = resumed_step > 0 ? std::ios::app : std::ios::trunc;
   file_.open(path_, std::ios::binary | std::ios::out | mode);
-  if (!file_) fail_errno("opening", path_);
+  if (!file_) fail_errno("cannot open", path_);
   if (tensorboard) events_ = std::make_unique<EventWriter>(directory, resumed_step + 1);
 }
 
 void MetricsWriter::line(const std::string& text) {
   file_ << text << '\n' << std::flush;
-  if (!file_) fail_errno("writing", path_);
+  if (!file_) fail_errno("cannot write", path_);
 }
 
 void MetricsWriter::write(const StepMetrics& m) {

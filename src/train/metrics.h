@@ -42,8 +42,8 @@ struct ValidationMetrics {
 std::string step_line(const StepMetrics& metrics);
 std::string validation_line(const ValidationMetrics& metrics);
 
-// Rewrites a metrics file so that only whole lines of steps <= step remain, by writing beside it
-// and renaming. A file that is not there is left so.
+// Rewrites a metrics file, whole or not at all, so that only whole lines of steps <= step remain. A
+// file that is not there is left so.
 void truncate_metrics_after(const std::string& path, int64_t step);
 
 // Writes DIR/metrics.jsonl and, where asked, TensorBoard event files in DIR.

@@ -123,7 +123,7 @@ std::string session_start_event(double wall_time, int64_t step) {
 
 EventWriter::EventWriter(const std::string& directory, int64_t first_step)
     : path_(new_file_name(directory)), file_(path_, std::ios::binary) {
-  if (!file_) fail_errno("creating", path_);
+  if (!file_) fail_errno("cannot create", path_);
   append(version_event(wall_time_now()));
   append(session_start_event(wall_time_now(), first_step));
 }
@@ -134,7 +134,7 @@ void EventWriter::write(int64_t step, const Scalars& scalars) {
 
 void EventWriter::append(const std::string& event) {
   file_ << tfrecord_frame(event) << std::flush;
-  if (!file_) fail_errno("writing", path_);
+  if (!file_) fail_errno("cannot write", path_);
 }
 
 }  // namespace zaya

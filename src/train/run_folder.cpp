@@ -1,0 +1,53 @@
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace zaya {
+
+RunFolder::RunFolder(const fs::path& path) : path_(path) {
+  make_folder(path);
+  const fs::path lock = path / ".lock";
+  lock_ = FileDescriptor(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (lock_.get() < 0) fail_errno("cannot write to the run's folder:", lock.string());
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+    fail("{}: another process is training into this folder; wait for it or choose another --out",
+         path.string());
+}
+
+ResumePoint choose_resume_point(const fs::path& run_dir, const std::string& resume) {
+  const std::vector<CheckpointEntry> existing = list_checkpoints(run_dir);
+  if (resume == "never") {
+    if (!existing.empty())
+      fail(
+          "{}: holds checkpoints up to step {}, and --resume never would train over them; choose "
+          "another --out or remove the folder",
+          run_dir.string(), existing.front().step);
+    return {};
+  }
+  if (resume == "auto") {
+    GoodCheckpoint good = newest_good_checkpoint(run_dir);
+    ResumePoint point{{}, std::move(good.skipped)};
+    if (good.checkpoint) {
+      point.checkpoint = good.checkpoint->path;
+    } else if (!existing.empty()) {
+      std::string reasons;
+      for (const std::string& reason : point.messages) reasons += "\n  " + reason;
+      fail("{}: none of its checkpoints is whole; move them away to start anew{}", run_dir.string(),
+           reasons);
+    }
+    return point;
+  }
+  if (!fs::is_directory(resume))
+    fail("--resume: wanted auto, never or a checkpoint's folder, got {}", resume);
+  const int64_t step = read_manifest(resume).step;
+  if (!existing.empty() && existing.front().step > step)
+    fail(
+        "{}: holds a checkpoint of step {}, newer than the one to resume from (step {}); choose "
+        "another --out",
+        run_dir.string(), existing.front().step, step);
+  return {fs::path(resume), {}};
+}
+
+}  // namespace zaya
