@@ -13,7 +13,8 @@
 namespace zaya {
 
 // Query rows [q_begin, q_begin + q_length) of one sequence and the key rows they may see. The last
-// query sits at the last key: query i sees keys [.., k_length - q_length + i].
+// query sits at the last key: query i sees keys [.., k_length - q_length + i]. k_length is at least
+// q_length and at most 2^24; either may be 0.
 struct AttentionSpan {
   int64_t q_begin = 0;
   int64_t q_length = 0;
@@ -30,13 +31,16 @@ struct AttentionShape {
 };
 
 // o [Tq, nq * d], q [Tq, nq * d], k and v [Tk, nk * d]: one format, f32 or bf16.
-// lse [Tq, nq] f32: saved, log sum exp of the scaled scores; null data when not wanted.
+// lse [Tq, nq] f32: saved, log sum exp of the scaled scores; null data when not wanted. Rows that
+// no span holds are left alone. A query's bits depend on its own span alone, and not on its
+// q_length: decoding one token behind n keys gives the bits of the full forward.
 void attention_forward(Context& ctx, const Tensor& o, const Tensor& lse, const Tensor& q,
                        const Tensor& k, const Tensor& v, std::span<const AttentionSpan> spans,
                        const AttentionShape& shape);
 
 // dq, dk, dv: overwritten. All of one format (f32 or bf16) but lse. Scores are computed again.
-// Key rows that no query sees get zero.
+// Spans come in row order and share no rows: a row of a gradient has one writer. Rows that no span
+// holds and keys that no query sees get zero.
 void attention_backward(Context& ctx, const Tensor& dq, const Tensor& dk, const Tensor& dv,
                         const Tensor& d_o, const Tensor& o, const Tensor& lse, const Tensor& q,
                         const Tensor& k, const Tensor& v, std::span<const AttentionSpan> spans,
