@@ -13,9 +13,11 @@ namespace zaya {
 
 namespace {
 
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
+
 // Two integers to one, with every bit of both mattering.
 uint64_t combine(uint64_t key, uint64_t value) {
-  return mix64(key + 0x9e3779b97f4a7c15u * (value + 1)) ^ std::rotl(key, 23);
+  return mix64(key + kGolden * (value + 1)) ^ std::rotl(key, 23);
 }
 
 uint64_t epoch_key(uint64_t seed, int32_t source, int64_t phase, int64_t epoch) {
@@ -69,7 +71,7 @@ int64_t permute(uint64_t key, int64_t index, int64_t size) {
     uint64_t left = value >> half;
     uint64_t right = value & mask;
     for (uint64_t round = 0; round < 8; ++round) {
-      const uint64_t mixed = left ^ (combine(combine(key, round), right) & mask);
+      const uint64_t mixed = left ^ (mix64(key + kGolden * (round + 1) + right) & mask);
       left = right;
       right = mixed;
     }
@@ -130,9 +132,18 @@ uint64_t extend_digest(uint64_t digest, int64_t phase, std::span<const SampleId>
 }
 
 uint64_t extend_digest(uint64_t digest, const Sampler& sampler, int64_t begin, int64_t end) {
-  for (int64_t n = begin; n < end; ++n) {
-    const SampleId sample = sampler.sample_at(n);
-    digest = extend_digest(digest, sampler.phase(), {&sample, 1});
+  ZAYA_REQUIRE(begin >= 0);
+  // The samples are independent of each other; only the chain has an order.
+  constexpr int64_t kBlock = int64_t{1} << 16;
+  std::vector<SampleId> samples;
+  for (int64_t first = begin; first < end; first += kBlock) {
+    const int64_t count = std::min(kBlock, end - first);
+    samples.resize(static_cast<size_t>(count));
+#pragma omp parallel for schedule(static) if (count > 1024)
+    for (int64_t i = 0; i < count; ++i) {
+      samples[static_cast<size_t>(i)] = sampler.sample_at(first + i);
+    }
+    digest = extend_digest(digest, sampler.phase(), samples);
   }
   return digest;
 }
