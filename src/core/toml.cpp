@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <sstream>
+
+#include "core/file.h"
 
 namespace zaya {
 
@@ -19,6 +19,9 @@ struct TomlDocument::Impl {
 };
 
 namespace {
+
+// No recipe is longer; a token store given in its place is.
+constexpr uint64_t kMaxBytes = uint64_t{16} << 20;
 
 const toml::node* node_of(const void* node) { return static_cast<const toml::node*>(node); }
 
@@ -139,12 +142,7 @@ TomlDocument::~TomlDocument() = default;
 TomlDocument::TomlDocument(TomlDocument&&) noexcept = default;
 
 TomlDocument TomlDocument::read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail_errno("opening", path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad() || text.fail()) fail("{}: wanted a TOML file, got nothing readable", path);
-  return parse(text.str(), path);
+  return parse(zaya::read_file(path, kMaxBytes), path);
 }
 
 TomlDocument TomlDocument::parse(std::string_view text, std::string name) {

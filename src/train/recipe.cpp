@@ -22,8 +22,7 @@ Recipe recipe_of(TomlDocument document, std::span<const std::string> overrides) 
 
 // Tables and keys that may change under a run without changing its numbers.
 bool is_arithmetic(const std::string& key) {
-  for (const char* name :
-       {"name", "threads", "max_steps", "dtype", "validation", "checkpoint", "metrics"})
+  for (const char* name : {"name", "threads", "max_steps", "validation", "checkpoint", "metrics"})
     if (key == name) return false;
   return true;
 }

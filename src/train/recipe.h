@@ -104,8 +104,8 @@ std::string recipe_text(const Recipe& recipe);
 std::string recipe_json(const Recipe& recipe);
 
 // What changed between two recipes that would change the numbers of a run (all but name, threads,
-// max_steps, validation, checkpoint, metrics and the precision "auto" resolves to elsewhere), one
-// line a field: "optimizer.clip_norm: 1.0 became 2.0". Takes recipe_json() texts.
+// max_steps, validation, checkpoint and metrics), one line a field: "optimizer.clip_norm: 1.0
+// became 2.0". Takes recipe_json() texts.
 std::vector<std::string> recipe_changes(const std::string& before, const std::string& after);
 
 // The documentation of every key, docs/recipe.md's generated part.

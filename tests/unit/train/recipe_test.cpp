@@ -128,7 +128,7 @@ TEST(Recipe, AMissingFileIsRefusedWithItsPath) {
     load_recipe("/nowhere/recipe.toml");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "opening /nowhere/recipe.toml: No such file or directory");
+    EXPECT_STREQ(error.what(), "cannot open /nowhere/recipe.toml: No such file or directory");
   }
 }
 
