@@ -28,7 +28,7 @@ std::string model_text(const Recipe& recipe) {
   const ParameterCounts counts = count_parameters(recipe.model);
   const auto total = static_cast<double>(counts.total);
   const auto text = [&](int64_t count) { return short_count(static_cast<double>(count), total); };
-  return fmt::format("parameters   {} in all, {} without embeddings, {} active per token\n",
+  return fmt::format("model        {} parameters, {} without embeddings, {} active per token\n",
                      text(counts.total), text(counts.without_embeddings), text(counts.active));
 }
 

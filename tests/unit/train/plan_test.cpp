@@ -129,7 +129,7 @@ TEST(PlanText, Zaya1BaseHasThePublishedSizeAndPhases) {
   const StepPlan plan(recipe);
   const std::string text =
       plan_text(recipe, plan, memory_plan(recipe, DType::bf16, 0), DType::bf16);
-  EXPECT_NE(text.find("8.840 B in all, 8.303 B without embeddings, 0.754 B active per token"),
+  EXPECT_NE(text.find("8.840 B parameters, 8.303 B without embeddings, 0.754 B active per token"),
             std::string::npos)
       << text;
   for (const char* tokens : {"8.000 T", "4.000 T", "1.200 T"})
