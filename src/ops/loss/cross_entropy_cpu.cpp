@@ -6,11 +6,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/loss/cross_entropy_cpu.cpp"
 #include <hwy/foreach_target.h>
+// foreach_target must come first
+#include <hwy/contrib/math/math-inl.h>
 
 #include "backend/cpu/vector-inl.h"
-// clang-format off: foreach_target.h must come first
-#include <hwy/contrib/math/math-inl.h>
-// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace zaya {
