@@ -150,6 +150,17 @@ TEST(TokenStore, AWriterReplacesAnOldStore) {
   EXPECT_EQ(list_folder(folder.path()), (std::vector<std::string>{"a.bin", "a.idx"}));
 }
 
+TEST(TokenStore, AnOldIndexIsGoneBeforeNewTokensAppear) {
+  // A crash between the two renames must not pair them. Here the first rename fails instead.
+  const TemporaryFolder folder;
+  make_store(folder, "a", {{1, 2}});
+  fs::remove(folder / "a.bin");
+  make_folder(folder / "a.bin/in the way");
+  TokenStoreWriter writer(folder / "a", 100);
+  EXPECT_TRUE(contains(error_of([&] { writer.finish(); }), "a.bin"));
+  EXPECT_FALSE(fs::exists(folder / "a.idx"));
+}
+
 TEST(TokenStore, AnEmptyStoreOpens) {
   const TemporaryFolder folder;
   EXPECT_EQ(make_store(folder, "a", {})->token_count(), 0);

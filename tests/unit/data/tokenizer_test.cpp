@@ -1,5 +1,7 @@
 #include "data/tokenizer.h"
 
+#include <sentencepiece_processor.h>
+
 #include <random>
 
 #include "data/train_tokenizer.h"
@@ -128,6 +130,16 @@ TEST(Tokenizer, ALongTextEncodesAsItsWordsDo) {
     ids.insert(ids.end(), word_ids.begin(), word_ids.end());
   }
   EXPECT_EQ(learnt().encode(text), ids);
+}
+
+TEST(Tokenizer, EncodesAsTheLibraryDoesWithTheWholeText) {
+  sentencepiece::SentencePieceProcessor library;
+  ASSERT_TRUE(library.Load(learnt_model()).ok());
+  const std::string text =
+      read_file(ZAYA_SOURCE_DIR "/data/quickstart/train.txt").substr(0, 100000) + " ab  c   d ";
+  std::vector<int> ids;
+  ASSERT_TRUE(library.Encode(text, &ids).ok());
+  EXPECT_EQ(learnt().encode(text), std::vector<int32_t>(ids.begin(), ids.end()));
 }
 
 TEST(Tokenizer, TrainingTwiceGivesTheSameBytes) {
