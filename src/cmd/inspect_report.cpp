@@ -84,7 +84,7 @@ std::string damage_of(const fs::path& checkpoint, Verify verify) {
 }
 
 std::string verdict_text(const std::string& damage, Verify verify) {
-  if (!damage.empty()) return "DAMAGED: " + damage;
+  if (!damage.empty()) return fmt::format("DAMAGED: {}", damage);
   return verify == Verify::bytes ? "whole" : "bytes not read";
 }
 
@@ -103,7 +103,7 @@ InspectReport inspect_tensors(const fs::path& path) {
         fmt::format("{:<{}}  {:<4}  {:<20}  {:>10}\n", name, width, name_of(tensor.dtype),
                     tensor.shape.to_string(), size_text(static_cast<uint64_t>(tensor.bytes())));
   }
-  report.text += "\n" + weights_text(tensors) + "\n";
+  report.text += fmt::format("\n{}\n", weights_text(tensors));
   Json metadata = Json::object();
   for (const SafetensorsFile& file : tensors.files()) metadata.update(Json(file.metadata()));
   report.json = {{"kind", "tensors"}, {"metadata", metadata}, {"tensors", tensors_json(tensors)}};
@@ -116,9 +116,9 @@ InspectReport inspect_model(const fs::path& folder) {
   const TensorFolder tensors = TensorFolder::open(folder);
   const ParameterCounts counts = count_parameters(config);
   InspectReport report;
-  report.text = fmt::format("model        {}\n", folder.string()) + shape_text(config) +
-                context_text(config) + parameters_text(counts) + "weights      " +
-                weights_text(tensors) + "\n";
+  report.text =
+      fmt::format("model        {}\n{}{}{}weights      {}\n", folder.string(), shape_text(config),
+                  context_text(config), parameters_text(counts), weights_text(tensors));
   report.json = {{"kind", "model"},
                  {"config", config_json},
                  {"parameters", counts.total},
@@ -193,9 +193,9 @@ InspectReport inspect_run(const fs::path& folder, Verify verify) {
     if (!damage.empty()) item["damage"] = damage;
     list.push_back(std::move(item));
   }
-  report.text = fmt::format("run          {}: {} checkpoints, {}\n", folder.string(), list.size(),
-                            size_text(total)) +
-                report.text;
+  report.text =
+      fmt::format("run          {}: {} checkpoint{}, {}\n{}", folder.string(), list.size(),
+                  list.size() == 1 ? "" : "s", size_text(total), report.text);
   report.json = {{"kind", "run"}, {"checkpoints", std::move(list)}};
   return report;
 }
