@@ -13,7 +13,6 @@
 namespace zaya {
 namespace {
 
-std::string count_text(int64_t count) { return short_count(static_cast<double>(count)); }
 std::string size_text(uint64_t bytes) { return short_bytes(static_cast<int64_t>(bytes)); }
 
 // "F32 in 1 file, 12.0 MiB, 85 tensors"
@@ -210,9 +209,10 @@ InspectReport inspect_token_store(const std::string& prefix) {
   }
   InspectReport report;
   report.text = fmt::format(
-      "token store  {}\ntokens       {} ({}), {} each\ndocuments    {}, of {} to {} tokens\n",
-      store.bin_path().string(), store.token_count(), count_text(store.token_count()),
-      name_of(store.dtype()), store.document_count(), shortest, longest);
+      "token store  {}\ntokens       {}, {} each\ndocuments    {}, the shortest of {} and the "
+      "longest of {} tokens\n",
+      store.bin_path().string(), store.token_count(), name_of(store.dtype()),
+      store.document_count(), shortest, longest);
   report.json = {{"kind", "token store"},
                  {"tokens", store.token_count()},
                  {"documents", store.document_count()},
