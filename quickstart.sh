@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# From a clone to text: builds zaya, trains a small mixture-of-experts model on the Jargon File, and lets
-# it write. Stop it at any time; run again, it goes on where it stopped.
+# From a clone to text: builds zaya, trains a small mixture-of-experts model on the Jargon File, and
+# lets it write. Stop it at any time; run again, it goes on where it stopped. Arguments go to
+# `zaya train` (./quickstart.sh --set max_steps=50); ZAYA_BUILD and ZAYA_RUN choose the folders.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 corpus=data/quickstart
-run=runs/quickstart
-data=$run/data
+build=${ZAYA_BUILD:-build}
+run=${ZAYA_RUN:-runs/quickstart}
+data=runs/quickstart/data
+zaya=$build/zaya
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -14,11 +17,12 @@ say "Packages"
 scripts/setup.sh build
 
 say "Build"
-cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF >build.log 2>&1 ||
-  { tail -n 20 build.log >&2; exit 1; }
-mv build.log build/configure.log
-ninja -C build zaya
-zaya=build/zaya
+mkdir -p "$build"
+if [ ! -f "$build/build.ninja" ]; then
+  cmake -S . -B "$build" -G Ninja -DBUILD_TESTING=OFF >"$build/configure.log" 2>&1 ||
+    { tail -n 20 "$build/configure.log" >&2; exit 1; }
+fi
+ninja -C "$build" zaya
 
 say "Tokenizer and token stores"
 mkdir -p $data
@@ -31,10 +35,10 @@ for split in train heldout; do
 done
 
 say "Train ($run)"
-$zaya train recipes/quickstart.toml --out $run
+$zaya train recipes/quickstart.toml --out "$run" "$@"
 
 say "Held-out text, bits per byte"
-model_bits=$(grep -o '"val_bits_per_byte":[0-9.]*' $run/metrics.jsonl | tail -n 1 | cut -d: -f2)
+model_bits=$(grep -o '"val_bits_per_byte":[0-9.]*' "$run"/metrics.jsonl | tail -n 1 | cut -d: -f2)
 both=$(cat $corpus/train.txt $corpus/heldout.txt | xz -9e -c | wc -c)
 alone=$(xz -9e -c $corpus/train.txt | wc -c)
 bytes=$(wc -c <$corpus/heldout.txt)
@@ -46,7 +50,7 @@ say "Three samples"
 seed=1
 for prompt in "hacker" "bogon" "The Tao of"; do
   printf -- '--- %s\n' "$prompt"
-  $zaya generate --model $run --prompt "$prompt" --max-tokens 120 --temperature 0.8 --top-p 0.95 \
+  $zaya generate --model "$run" --prompt "$prompt" --max-tokens 120 --temperature 0.8 --top-p 0.95 \
     --seed $((seed++))
 done
 echo

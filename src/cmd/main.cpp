@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <new>
 
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "cmd/commands.h"
 #include "core/error.h"
@@ -13,7 +14,7 @@ int main(int argc, char** argv) {
       "zaya trains, resumes, evaluates and runs ZAYA1-class mixture-of-experts language models."};
   app.name("zaya");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "zaya " ZAYA_VERSION);
+  app.set_version_flag("--version", fmt::format("zaya {} ({})", ZAYA_VERSION, instruction_set()));
   app.footer("Start with ./quickstart.sh, or: zaya train recipes/quickstart.toml --help");
   app.add_option_function<int>(
          "--threads", [](int count) { set_thread_count(count); },

@@ -14,10 +14,10 @@ struct Entry {
 };
 
 constexpr std::array kEntries = {
-    Entry{DType::f32, "F32", 4},  Entry{DType::bf16, "BF16", 2}, Entry{DType::f16, "F16", 2},
-    Entry{DType::f64, "F64", 8},  Entry{DType::i64, "I64", 8},   Entry{DType::i32, "I32", 4},
-    Entry{DType::i16, "I16", 2},  Entry{DType::i8, "I8", 1},     Entry{DType::u8, "U8", 1},
-    Entry{DType::u16, "U16", 2},  Entry{DType::u32, "U32", 4},   Entry{DType::u64, "U64", 8},
+    Entry{DType::f32, "F32", 4},      Entry{DType::bf16, "BF16", 2}, Entry{DType::f16, "F16", 2},
+    Entry{DType::f64, "F64", 8},      Entry{DType::i64, "I64", 8},   Entry{DType::i32, "I32", 4},
+    Entry{DType::i16, "I16", 2},      Entry{DType::i8, "I8", 1},     Entry{DType::u8, "U8", 1},
+    Entry{DType::u16, "U16", 2},      Entry{DType::u32, "U32", 4},   Entry{DType::u64, "U64", 8},
     Entry{DType::boolean, "BOOL", 1},
 };
 

@@ -19,7 +19,9 @@ struct bf16 {
     bits = nan ? static_cast<uint16_t>((u >> 16) | 0x40u)
                : static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
   }
-  explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  explicit operator float() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
 };
 
 enum class DType : uint8_t { f32, bf16, f16, f64, i64, i32, i16, i8, u8, u16, u32, u64, boolean };

@@ -1,6 +1,7 @@
 #pragma once
-// A tensor is a non-owning view: where, what format, what shape. Memory belongs to arenas, to mapped
-// files or to vectors. Copying a Tensor copies the view; `const Tensor&` says nothing about the data.
+// A tensor is a non-owning view: where, what format, what shape. Memory belongs to arenas, to
+// mapped files or to vectors. Copying a Tensor copies the view; `const Tensor&` says nothing about
+// the data.
 
 #include <array>
 #include <cstdint>

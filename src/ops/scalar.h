@@ -1,6 +1,7 @@
 #pragma once
-// What the reference ops need of a scalar beyond arithmetic, for double and for the complex numbers of
-// the gradient oracle (tests/support/oracle.h). Choices (max, argmax) look at the real part.
+// What the reference ops need of a scalar beyond arithmetic, for double and for the complex
+// numbers of the gradient oracle (tests/support/oracle.h). Choices (max, argmax) look at the real
+// part.
 
 #include <cmath>
 #include <complex>

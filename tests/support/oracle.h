@@ -1,8 +1,8 @@
 #pragma once
-// The gradient oracle: a reference op is templated on its scalar, and run with complex numbers whose
-// imaginary part is a step of 1e-50 it returns the exact derivative in the imaginary part (Squire and
-// Trapp 1998), without the cancellation of differences. Functions that are not analytic (max, abs)
-// are taken on the real part.
+// The gradient oracle: a reference op is templated on its scalar, and run with complex numbers
+// whose imaginary part is a step of 1e-50 it returns the exact derivative in the imaginary part
+// (Squire and Trapp 1998), without the cancellation of differences. Functions that are not
+// analytic (max, abs) are taken on the real part.
 
 #include <gtest/gtest.h>
 

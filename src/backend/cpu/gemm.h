@@ -1,6 +1,7 @@
 #pragma once
-// Matrix products on CPUs, by oneDNN. Outputs are cut into tiles that do not depend on the number of
-// threads and each tile is computed by one thread, so results are bit-identical for any thread count.
+// Matrix products on CPUs, by oneDNN. Outputs are cut into tiles that do not depend on the number
+// of threads and each tile is computed by one thread, so results are bit-identical for any thread
+// count.
 
 #include <span>
 

@@ -38,8 +38,8 @@ void parallel_ranges(int64_t size, int64_t grain, F&& f) {
   });
 }
 
-// Memory of the calling thread, 64-byte aligned, kept and grown between calls. Each call site with a
-// Tag of its own has a buffer of its own, so nested users do not overwrite one another.
+// Memory of the calling thread, 64-byte aligned, kept and grown between calls. Each call site with
+// a Tag of its own has a buffer of its own, so nested users do not overwrite one another.
 void* grow_thread_buffer(void*& data, size_t& capacity, size_t bytes);
 
 template <class Tag, class T>

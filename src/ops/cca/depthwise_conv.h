@@ -3,9 +3,9 @@
 //   out[t, c] = bias[c] + sum_i weight[c, i] * in[t - (K0 - 1) + i, c]
 // S sequences of T tokens in all, C channels, K0 = time0 taps, lead = time1 - 1.
 //
-// The grouped convolution that follows sees `lead` rows before each sequence, and those rows are this
-// convolution's output there, not zero (zaya1.md, Traps): before a fresh document `in` is zero, so
-// the output is the bias. `out` therefore has lead + length(s) rows for sequence s:
+// The grouped convolution that follows sees `lead` rows before each sequence, and those rows are
+// this convolution's output there, not zero (zaya1.md, Traps): before a fresh document `in` is
+// zero, so the output is the bias. `out` therefore has lead + length(s) rows for sequence s:
 // sequence s starts at row begin(s) + s * lead.
 //
 // While decoding, what came before is not zero but remembered: `history` [S, P, C] holds the last

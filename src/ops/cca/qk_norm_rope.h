@@ -2,7 +2,8 @@
 // From CCA's convolution output to the queries and keys of attention (zaya1.md section 2):
 //   mean path   mq[j] = (q0[j] + k0[j / G]) / 2,   mk[g] = mean over its G heads j of mq[j]
 //   add         q = z_q + mq,                      k = z_k + mk
-//   normalise   q *= sqrt(d) / max(|q|, eps),      k *= sqrt(d) / max(|k|, eps) * temp[g]  (per head)
+//   normalise   q *= sqrt(d) / max(|q|, eps),      k *= sqrt(d) / max(|k|, eps) * temp[g]
+//               for each head
 //   rotate      the first `rotary` of each head's d channels, halves paired (i, i + rotary / 2)
 // T tokens, nq query and nk key heads of d channels, G = nq / nk, C = (nq + nk) * d; all in fp32.
 

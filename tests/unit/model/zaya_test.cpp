@@ -93,9 +93,9 @@ TEST(Zaya, LossGradientPredictsTheChangeOfTheLoss) {
     model.forward(ctx, batch);
     return model.losses(ctx, batch) * 0.01;
   };
-  const double h = 1e-3 / std::sqrt(squares);
+  const double h = 1e-4 / std::sqrt(squares);
   const double slope = (loss_at(h) - loss_at(-h)) / (2 * h);
-  EXPECT_NEAR(slope / squares, 1.0, 0.02);  // fp32 losses over a step of 1e-3, and no expert flips
+  EXPECT_NEAR(slope / squares, 1.0, 0.02);  // fp32 losses over a step this short; no expert flips
 }
 
 TEST(Zaya, Bf16FollowsF32) {
