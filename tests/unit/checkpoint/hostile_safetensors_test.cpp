@@ -40,6 +40,9 @@ struct Hostile {
   std::string error;  // what the message has to say
 };
 
+// For test names and messages, which would show the bytes of the struct otherwise.
+void PrintTo(const Hostile& hostile, std::ostream* out) { *out << hostile.name; }
+
 std::string one_tensor(std::string_view dtype, std::string_view shape, std::string_view offsets,
                        size_t data_bytes) {
   return file_of(
