@@ -16,6 +16,23 @@ bool uses_muon(Role role, const OptimizerConfig& config) {
 
 Tensor flat(const Tensor& x) { return x.reshaped({x.size()}); }
 
+float rate_of(Role role, const LearningRates& rates) {
+  switch (role) {
+    case Role::matrix:
+      return rates.muon;
+    case Role::router_matrix:
+      return rates.router;
+    case Role::embedding:
+      return rates.embedding;
+    case Role::router_bias:
+      return rates.balancing;
+    case Role::vector:
+    case Role::conv:
+      return rates.adamw;
+  }
+  return rates.adamw;
+}
+
 // The logical matrices of one parameter, each with its share of the momentum.
 void append_matrices(std::vector<MuonMatrix>& matrices, const OptimizerState& state) {
   const Parameter& p = *state.parameter;
@@ -45,8 +62,11 @@ Optimizer::Optimizer(Parameters& parameters, const OptimizerConfig& config)
   carve(plan);
   memory_ = Arena(plan.peak());
   states_ = carve(memory_);
-  for (const OptimizerState& state : states_)
-    if (uses_muon(state.parameter->spec.role)) append_matrices(matrices_, state);
+  for (const OptimizerState& state : states_) {
+    const Role role = state.parameter->spec.role;
+    if (uses_muon(role))
+      append_matrices(role == Role::router_matrix ? router_matrices_ : matrices_, state);
+  }
 }
 
 int64_t Optimizer::bytes(const ModelConfig& model, const OptimizerConfig& config) {
@@ -80,24 +100,25 @@ float Optimizer::weight_decay(Role role) const {
   return role == Role::embedding ? static_cast<float>(config_.embedding_weight_decay) : 0.0f;
 }
 
+MuonSettings Optimizer::muon_settings(float learning_rate, float clip) const {
+  return {learning_rate, static_cast<float>(config_.muon_momentum), config_.nesterov,
+          static_cast<float>(config_.weight_decay), clip};
+}
+
 void Optimizer::update(Context& ctx, const LearningRates& rates, double gradient_norm) {
   ++updates_;
   const float clip = config_.clip_norm > 0 && gradient_norm > config_.clip_norm
                          ? static_cast<float>(config_.clip_norm / gradient_norm)
                          : 1.0f;
-  muon_update(ctx, matrices_,
-              {rates.muon, static_cast<float>(config_.muon_momentum), config_.nesterov,
-               static_cast<float>(config_.weight_decay), clip});
+  muon_update(ctx, matrices_, muon_settings(rates.muon, clip));
+  muon_update(ctx, router_matrices_, muon_settings(rates.router, clip));
   for (const OptimizerState& state : states_) {
     const Parameter& p = *state.parameter;
     const Role role = p.spec.role;
     if (uses_muon(role)) continue;
     const bool balancing = role == Role::router_bias;
-    const float rate = balancing                 ? rates.balancing
-                       : role == Role::embedding ? rates.embedding
-                                                 : rates.adamw;
     adamw_update(ctx, flat(p.weight), flat(state.first), flat(state.second), flat(p.gradient),
-                 {rate, static_cast<float>(config_.adamw_beta1),
+                 {rate_of(role, rates), static_cast<float>(config_.adamw_beta1),
                   static_cast<float>(config_.adamw_beta2), static_cast<float>(config_.adamw_eps),
                   weight_decay(role), balancing ? 1.0f : clip, updates_});
   }

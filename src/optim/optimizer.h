@@ -16,6 +16,7 @@ struct LearningRates {
   float muon = 0;
   float adamw = 0;
   float embedding = 0;
+  float router = 0;
   float balancing = 0;
 };
 
@@ -50,12 +51,14 @@ class Optimizer {
  private:
   bool uses_muon(Role role) const;
   float weight_decay(Role role) const;
+  MuonSettings muon_settings(float learning_rate, float clip) const;
 
   Parameters& parameters_;
   OptimizerConfig config_;
   Arena memory_;
   std::vector<OptimizerState> states_;
-  std::vector<MuonMatrix> matrices_;  // every logical matrix under Muon
+  // Every logical matrix under Muon.
+  std::vector<MuonMatrix> matrices_, router_matrices_;
   int64_t updates_ = 0;
 };
 

@@ -21,8 +21,9 @@ struct OptimizerConfig {
   double muon_learning_rate = 2e-3;
   double adamw_learning_rate = 2e-3;
   double embedding_learning_rate = 2e-3;
+  double router_learning_rate = 5e-4;
   double balancing_learning_rate = 1e-3;
-  RouterOptimizer router_optimizer = RouterOptimizer::adamw;
+  RouterOptimizer router_optimizer = RouterOptimizer::muon;
 
   double weight_decay = 0.1;
   double embedding_weight_decay = 0;
@@ -49,12 +50,18 @@ void describe(V& v, OptimizerConfig& c) {
           "peak learning rate of Muon; its updates are scaled to the size of AdamW's",
           greater_than(0));
   v.field("adamw_learning_rate", c.adamw_learning_rate,
-          "peak learning rate of vectors, convolutions, and router matrices under AdamW",
-          greater_than(0));
+          "peak learning rate of vectors and convolutions", greater_than(0));
   v.field("embedding_learning_rate", c.embedding_learning_rate,
           "peak learning rate of the embedding table and an untied head (AdamW)", greater_than(0));
-  v.field("balancing_learning_rate", c.balancing_learning_rate,
-          "peak learning rate of the balancing biases; 0 leaves them as they are", at_least(0));
+  v.field(
+      "router_learning_rate", c.router_learning_rate,
+      "peak learning rate of the router's matrices, under either optimizer: a router that moves "
+      "fast is sure of its choices before the balancing biases can follow",
+      greater_than(0));
+  v.field(
+      "balancing_learning_rate", c.balancing_learning_rate,
+      "learning rate of the balancing biases, the same in every step; 0 leaves them as they are",
+      at_least(0));
   v.field("router_optimizer", c.router_optimizer, "which optimizer moves the router's matrices");
   v.field("weight_decay", c.weight_decay, "decoupled decay of matrices and router matrices",
           at_least(0));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/hash.h"
+
 namespace zaya {
 
 DataFeed::DataFeed(const Recipe& recipe, const StepPlan& plan, int32_t vocab_size) : plan_(plan) {
@@ -17,6 +19,8 @@ DataFeed::DataFeed(const Recipe& recipe, const StepPlan& plan, int32_t vocab_siz
 void DataFeed::open_sources(const Recipe& recipe, int32_t vocab_size) {
   for (const DataSource& source : recipe.data) {
     const auto store = std::make_shared<const TokenStore>(source.path);
+    const uint64_t sums[] = {identity_, store->fingerprint()};
+    identity_ = xxh3(sums, sizeof sums);
     const auto part = [&](StreamPart which) {
       return std::make_shared<const TokenStream>(store, source.name, vocab_size, which,
                                                  source.holdout_every);
@@ -31,6 +35,8 @@ void DataFeed::open_sources(const Recipe& recipe, int32_t vocab_size) {
     validation_.push_back({source.name, std::make_shared<const TokenStream>(
                                             std::make_shared<const TokenStore>(source.path),
                                             source.name, vocab_size)});
+  // Now, and not when the first validation is due.
+  for (const ValidationSet& set : validation_) validation_windows(*set.stream, 1);
 }
 
 std::vector<Source> DataFeed::sources_of(const Recipe& recipe, const Phase& phase) const {
@@ -50,7 +56,7 @@ bool DataFeed::fill_step(int64_t step, Batch& batch) const {
 }
 
 uint64_t DataFeed::digest_of_steps(int64_t steps) const {
-  uint64_t digest = 0;
+  uint64_t digest = identity_;
   for (size_t phase = 0; phase < samplers_.size(); ++phase) {
     const PhasePlan& p = plan_.phases()[phase];
     const int64_t done = std::clamp<int64_t>(steps - p.first_step, 0, p.steps);

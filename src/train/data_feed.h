@@ -24,7 +24,7 @@ class DataFeed {
 
   // All rows of a step, one after another, each seq_len tokens. False past the last step.
   bool fill_step(int64_t step, Batch& batch) const;
-  // The digest of all samples consumed by steps 0 .. steps - 1.
+  // The digest of all samples consumed by steps 0 .. steps - 1; of none, it is that of the stores.
   uint64_t digest_of_steps(int64_t steps) const;
   const std::vector<ValidationSet>& validation() const { return validation_; }
 
@@ -33,6 +33,7 @@ class DataFeed {
   std::vector<Source> sources_of(const Recipe& recipe, const Phase& phase) const;
 
   const StepPlan& plan_;
+  uint64_t identity_ = 0;  // of the training stores
   std::vector<DocumentMask> masks_;                           // a phase each
   std::vector<std::shared_ptr<const TokenStream>> training_;  // a source each
   std::vector<Sampler> samplers_;                             // a phase each

@@ -60,9 +60,8 @@ void check_batch(const Phase& phase, size_t i, const TomlDocument& document) {
   const std::string multiple = fmt::format("a multiple of seq_len ({})", phase.seq_len);
   if (phase.batch_tokens % phase.seq_len != 0)
     document.fail_at(element("phases", i, "batch_tokens"), multiple, text(phase.batch_tokens));
-  if (phase.micro_batch_tokens < phase.seq_len)
-    document.fail_at(element("phases", i, "micro_batch_tokens"),
-                     fmt::format("at least seq_len ({})", phase.seq_len),
+  if (phase.micro_batch_tokens % phase.seq_len != 0)
+    document.fail_at(element("phases", i, "micro_batch_tokens"), multiple,
                      text(phase.micro_batch_tokens));
   const int64_t start = phase.batch_tokens_start;
   if ((start > 0) != (phase.ramp_tokens > 0))

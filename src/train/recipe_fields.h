@@ -123,8 +123,8 @@ void describe(V& v, Recipe& c) {
           "training stops here; phases and schedules stay as they are; 0: at their end",
           at_least(0));
   v.field("dtype", c.dtype,
-          "arithmetic of the matrix products; auto: bf16 where the machine has bf16 dot products, "
-          "else f32");
+          "arithmetic of the matrix products; auto is f32: on CPUs bf16 operands are widened to f32 "
+          "products, which saves memory but no time");
   v.field("threads", c.threads, "0: as many as the machine has; results do not depend on it",
           between(0, 4096));
   v.field("model", c.model, "The shape of the model, in the names of HF's config.json");

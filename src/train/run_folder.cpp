@@ -39,8 +39,9 @@ ResumePoint choose_resume_point(const fs::path& run_dir, const std::string& resu
     }
     return point;
   }
-  if (!fs::is_directory(resume))
-    fail("--resume: wanted auto, never or a checkpoint's folder, got {}", resume);
+  if (!fs::exists(fs::path(resume) / "manifest.json"))
+    fail("--resume: wanted auto, never or a checkpoint's folder (one with manifest.json), got {}",
+         resume);
   const int64_t step = read_manifest(resume).step;
   if (!existing.empty() && existing.front().step > step)
     fail(

@@ -90,7 +90,7 @@ void refuse_changed_recipe(const fs::path& checkpoint, const JsonObject& state,
       "same one:",
       checkpoint.string());
   for (const std::string& change : changes) text += "\n  " + change;
-  text += "\nUndo the change, or start a new run with another --out (or --resume never).";
+  text += "\nUndo the change, or start a new run with another --out.";
   throw Error(text);
 }
 

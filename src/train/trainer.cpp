@@ -177,7 +177,8 @@ class Trainer {
     const OptimizerConfig& o = recipe_.optimizer;
     const auto scaled = [&](double rate) { return static_cast<float>(rate * factor); };
     return {scaled(o.muon_learning_rate), scaled(o.adamw_learning_rate),
-            scaled(o.embedding_learning_rate), static_cast<float>(o.balancing_learning_rate)};
+            scaled(o.embedding_learning_rate), scaled(o.router_learning_rate),
+            static_cast<float>(o.balancing_learning_rate)};
   }
 
   void report_validation(MetricsWriter& writer) {
