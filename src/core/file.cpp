@@ -182,9 +182,14 @@ void DurableFile::write_through(const char* data, size_t bytes) {
   }
 }
 
-void DurableFile::finish() {
+void DurableFile::sync() {
+  ZAYA_REQUIRE(!temporary_.empty());
   flush();
   sync_file(file_, path_);
+}
+
+void DurableFile::finish() {
+  sync();
   // Network file systems may report a failed write only here.
   if (file_.close() != 0) fail_errno("cannot close", path_.string());
   rename_durably(temporary_, path_);

@@ -85,6 +85,8 @@ class DurableFile {
 
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  // Everything written so far is on the disk, still under the temporary name.
+  void sync();
   void finish();
 
   uint64_t written() const { return written_; }

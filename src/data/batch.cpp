@@ -66,7 +66,10 @@ void fill_batch(const Sampler& sampler, int64_t first, int64_t rows, DocumentMas
 int64_t validation_windows(const TokenStream& stream, int64_t seq_len) {
   ZAYA_REQUIRE(seq_len > 0);
   if (stream.token_count() < 2) {
-    fail("source {} holds {} tokens, validation needs 2", stream.name(), stream.token_count());
+    fail(
+        "source {}: {} tokens to validate on, wanted 2 or more (fewer than holdout_every documents "
+        "leave none)",
+        stream.name(), stream.token_count());
   }
   return (stream.token_count() - 1 + seq_len - 1) / seq_len;
 }

@@ -92,8 +92,11 @@ Sampler::Sampler(std::vector<Source> sources, uint64_t seed, int64_t phase, int6
     windows_.push_back(stream.token_count() < 1 ? 0 : (stream.token_count() - 1) / seq_len_);
     if (weights[s] == 0) continue;
     if (windows_[s] == 0) {
-      fail("source {} holds {} tokens, a window needs {}", stream.name(), stream.token_count(),
-           seq_len_ + 1);
+      fail(
+          "source {} holds {} tokens, a window needs {} (one more than the sequence length): "
+          "wanted "
+          "more text or shorter sequences",
+          stream.name(), stream.token_count(), seq_len_ + 1);
     }
     if (shares_[s] == 0) {
       fail("source {}: weight {} is less than one sample in {}", stream.name(), weights[s],

@@ -1,10 +1,12 @@
 #include "data/token_store.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
 
 #include "core/error.h"
+#include "core/hash.h"
 
 namespace zaya {
 
@@ -44,6 +46,18 @@ DType dtype_of_code(uint8_t code, const std::string& path) {
     default:
       fail("{}: wanted dtype code 1 to 5 or 8, got {}", path, code);
   }
+}
+
+// Tokenising takes hours: a place where the files cannot go is refused before it.
+std::string checked_prefix(const std::string& prefix) {
+  const std::string stem = stem_of(prefix);
+  if (!fs::path(stem).has_filename())
+    fail("\"{}\": wanted a folder and a name, such as data/train, got no name", prefix);
+  std::error_code ignored;
+  for (const char* suffix : {".bin", ".idx"})
+    if (fs::is_directory(stem + suffix, ignored))
+      fail("{}{}: wanted to write a file, got a folder of that name", stem, suffix);
+  return stem;
 }
 
 template <class T>
@@ -143,6 +157,19 @@ void TokenStore::check_documents() const {
   }
 }
 
+uint64_t TokenStore::fingerprint() const {
+  constexpr uint64_t kBlock = 4096, kBlocks = 1024;
+  Xxh3 hash;
+  hash.update(idx_.data(), idx_.size());
+  const uint64_t blocks = (bin_.size() + kBlock - 1) / kBlock;
+  const uint64_t taken = std::min(blocks, kBlocks);
+  for (uint64_t i = 0; i < taken; ++i) {
+    const uint64_t begin = blocks * i / taken * kBlock;
+    hash.update(bin_.data() + begin, std::min(kBlock, bin_.size() - begin));
+  }
+  return hash.digest();
+}
+
 int64_t TokenStore::sequence_begin(int64_t s) const {
   if (s == sequences_) return tokens_;
   return load<int64_t>(pointers_at_ + 8 * static_cast<uint64_t>(s)) /
@@ -176,7 +203,7 @@ void TokenStore::copy(int64_t begin, std::span<int32_t> out) const {
 // ---- Writing ------------------------------------------------------------------------------------
 
 TokenStoreWriter::TokenStoreWriter(const std::string& prefix, int32_t vocab_size)
-    : prefix_(stem_of(prefix)),
+    : prefix_(checked_prefix(prefix)),
       vocab_size_(vocab_size),
       dtype_(vocab_size <= kNarrowVocab ? DType::u16 : DType::i32),
       bin_(prefix_ + ".bin"),
@@ -214,6 +241,9 @@ void TokenStoreWriter::finish() {
   }
   for (uint64_t d = 0; d <= sequences; ++d) put(static_cast<int64_t>(d));
 
+  // From here on nothing can run out of space: an older store is lost only for a whole new one.
+  bin_.sync();
+  idx_.sync();
   // An old index must not be found beside the new tokens, even if the power fails in between.
   std::error_code ignored;  // most often there is none
   if (fs::remove(prefix_ + ".idx", ignored)) {

@@ -31,6 +31,10 @@ class TokenStore {
   DType dtype() const { return dtype_; }
   const fs::path& bin_path() const { return bin_.path(); }
 
+  // A sum that changes with the store: over the whole .idx, and over blocks spread evenly over the
+  // .bin (all of it up to 4 MiB).
+  uint64_t fingerprint() const;
+
   // Where document d begins in the stream of all tokens; document_begin(document_count()) is
   // token_count(). Documents may be empty.
   int64_t document_begin(int64_t d) const;

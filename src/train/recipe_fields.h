@@ -5,8 +5,6 @@
 
 namespace zaya {
 
-constexpr auto enum_names(Skip) { return std::to_array<std::string_view>({"zero", "pass"}); }
-
 template <class V>
 void describe(V& v, ModelConfig& c) {
   v.field("vocab_size", c.vocab_size, "V, at least the tokenizer's", at_least(2));
@@ -38,9 +36,6 @@ void describe(V& v, ModelConfig& c) {
   v.field("max_position_embeddings", c.max_position_embeddings, "longest sequence", at_least(1));
   v.field("initializer_range", c.initializer_range, "deviation of the matrices' start values",
           greater_than(0));
-  v.field(
-      "skip", c.skip,
-      "what the skip slot gives: nothing, or (original layout) its probability times the input");
 }
 
 template <class V>

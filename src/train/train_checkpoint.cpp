@@ -94,6 +94,16 @@ void refuse_changed_recipe(const fs::path& checkpoint, const JsonObject& state,
   throw Error(text);
 }
 
+// The recipe names a tokenizer by its path; what lies there may be another one by now.
+void refuse_changed_tokenizer(const fs::path& checkpoint, const Tokenizer& tokenizer) {
+  const fs::path kept = checkpoint / tokenizer.file_name();
+  if (!fs::exists(kept) || read_file(kept) != tokenizer.file_bytes())
+    fail(
+        "{}: the tokenizer has changed since this checkpoint: wanted the one it holds; start a new "
+        "run with another --out",
+        checkpoint.string());
+}
+
 }  // namespace
 
 fs::path save_checkpoint(const fs::path& run_dir, const Recipe& recipe, const Tokenizer& tokenizer,
@@ -112,10 +122,11 @@ fs::path save_checkpoint(const fs::path& run_dir, const Recipe& recipe, const To
 }
 
 TrainState load_checkpoint(Context& ctx, const fs::path& checkpoint, const Recipe& recipe,
-                           Zaya& model, Optimizer& optimizer) {
+                           const Tokenizer& tokenizer, Zaya& model, Optimizer& optimizer) {
   const Manifest manifest = verify_checkpoint(checkpoint);
   const JsonObject json(manifest.state, (checkpoint / "manifest.json").string() + ": state");
   refuse_changed_recipe(checkpoint, json, recipe);
+  refuse_changed_tokenizer(checkpoint, tokenizer);
   const TrainState state = state_from_json(json);
   const TensorFolder tensors = TensorFolder::open(checkpoint);
   check_tensors(model.config(), tensors);
@@ -125,11 +136,13 @@ TrainState load_checkpoint(Context& ctx, const fs::path& checkpoint, const Recip
   return state;
 }
 
-uint64_t checkpoint_bytes(const ModelConfig& config, const OptimizerConfig& optimizer) {
-  constexpr uint64_t kSmallFiles = uint64_t{16} << 20;  // headers, tokenizer, config, recipe
+uint64_t checkpoint_bytes(const ModelConfig& config, const OptimizerConfig& optimizer,
+                          const Tokenizer& tokenizer) {
+  // Headers and the manifest say a few lines about each tensor; the rest is config and recipe.
+  const uint64_t small_files = 1024 * parameter_specs(config).size() + (uint64_t{128} << 10);
   return static_cast<uint64_t>(4 * count_parameters(config).total +
                                Optimizer::bytes(config, optimizer)) +
-         kSmallFiles;
+         small_files + tokenizer.file_bytes().size();
 }
 
 }  // namespace zaya

@@ -27,11 +27,12 @@ fs::path save_checkpoint(const fs::path& run_dir, const Recipe& recipe, const To
                          Zaya& model, Optimizer& optimizer, const TrainState& state);
 
 // Reads a checkpoint into a model and an optimizer of the same shape, and returns the counters.
-// Error when the checkpoint's recipe would change the numbers of the run.
+// Error when the checkpoint's recipe or tokenizer would change the numbers of the run.
 TrainState load_checkpoint(Context& ctx, const fs::path& checkpoint, const Recipe& recipe,
-                           Zaya& model, Optimizer& optimizer);
+                           const Tokenizer& tokenizer, Zaya& model, Optimizer& optimizer);
 
 // Bytes one checkpoint takes, to be reserved before the first step.
-uint64_t checkpoint_bytes(const ModelConfig& config, const OptimizerConfig& optimizer);
+uint64_t checkpoint_bytes(const ModelConfig& config, const OptimizerConfig& optimizer,
+                          const Tokenizer& tokenizer);
 
 }  // namespace zaya

@@ -65,16 +65,31 @@ class Trainer {
       observer_.message("passed over a damaged checkpoint: " + message);
     if (!point.checkpoint) {
       model_.parameters().initialize(ctx_, recipe_.seed);
+      state_.sample_digest = feed_.digest_of_steps(0);
     } else {
-      state_ = load_checkpoint(ctx_, *point.checkpoint, recipe_, model_, optimizer_);
+      state_ = load_checkpoint(ctx_, *point.checkpoint, recipe_, *tokenizer_, model_, optimizer_);
       guard_.restore(state_.norm_mean, state_.norm_count);
       check_digest(*point.checkpoint);
       checkpoint_ = *point.checkpoint;
       observer_.message(
           fmt::format("resuming after step {} from {}", state_.step, point.checkpoint->string()));
     }
-    require_space(folder_.path(), checkpoint_bytes(recipe_.model, recipe_.optimizer));
+    require_space_for_checkpoints();
     write_file_durably(folder_.path() / "recipe.toml", recipe_text(recipe_));
+  }
+
+  // A full disk is found now, and not at the third checkpoint after hours: there is room for those
+  // the run will hold at once, one of them being written.
+  void require_space_for_checkpoints() const {
+    const int64_t steps_left = plan_.total_steps() - state_.step;
+    const int64_t every = recipe_.checkpoint.every;
+    const int64_t saves = (every > 0 ? steps_left / every : 0) + (steps_left > 0 ? 1 : 0);
+    const auto existing = static_cast<int64_t>(list_checkpoints(folder_.path()).size());
+    const int64_t more =
+        std::min(saves, std::max<int64_t>(recipe_.checkpoint.keep + 1 - existing, 1));
+    require_space(folder_.path(),
+                  static_cast<uint64_t>(more) *
+                      checkpoint_bytes(recipe_.model, recipe_.optimizer, *tokenizer_));
   }
 
   void check_digest(const fs::path& checkpoint) const {
@@ -82,7 +97,8 @@ class Trainer {
     if (digest != state_.sample_digest)
       fail(
           "{}: this run would not have consumed the samples that the checkpoint's run consumed "
-          "(digest {:016x}, got {:016x}): the token stores have changed",
+          "(digest {:016x}, got {:016x}): the token stores have changed; put the old ones back, or "
+          "start a new run with another --out",
           checkpoint.string(), state_.sample_digest, digest);
   }
 
