@@ -25,6 +25,13 @@ size_t terminal_width(std::FILE* out) {
   return size.ws_col - 1u;
 }
 
+// A run must not end because nobody reads its progress any more, or the disk with its log is full.
+void put(std::FILE* out, const std::string& text) {
+  std::fputs(text.c_str(), out);
+  std::fflush(out);
+  std::clearerr(out);
+}
+
 std::string tokens_text(int64_t tokens) {
   const auto count = static_cast<double>(tokens);
   if (count < 1e9) return fmt::format("{:.2f} M tokens", count / 1e6);
@@ -85,20 +92,14 @@ void ProgressLine::show(const StepMetrics& m) {
 }
 
 void ProgressLine::message(const std::string& text) {
-  if (row_open_) std::fputs("\r\x1b[K", out_);
+  put(out_, fmt::format("{}{}\n", row_open_ ? "\r\x1b[K" : "", text));
   row_open_ = false;
-  fmt::print(out_, "{}\n", text);
-  std::fflush(out_);
 }
 
 void ProgressLine::print(const std::string& text) {
-  if (in_place_) {
-    fmt::print(out_, "\r{}\x1b[K", text.substr(0, terminal_width(out_)));
-    row_open_ = true;
-  } else {
-    fmt::print(out_, "{}\n", text);
-  }
-  std::fflush(out_);
+  row_open_ = in_place_;
+  put(out_,
+      in_place_ ? fmt::format("\r{}\x1b[K", text.substr(0, terminal_width(out_))) : text + "\n");
 }
 
 }  // namespace zaya

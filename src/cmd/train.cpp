@@ -1,10 +1,12 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 
 #include "backend/cpu/threads.h"
 #include "cmd/commands.h"
 #include "cmd/progress_line.h"
+#include "core/error.h"
 #include "train/plan_text.h"
 #include "train/trainer.h"
 
@@ -26,17 +28,32 @@ void on_stop_signal(int signal) {
   std::signal(signal, SIG_DFL);  // a second one ends the program at once
 }
 
+void catch_stop_signals() {
+  std::signal(SIGINT, on_stop_signal);
+  std::signal(SIGTERM, on_stop_signal);
+  // The terminal or the ssh connection went away. nohup has it ignored, and so it stays.
+  if (std::signal(SIGHUP, on_stop_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+  // Ctrl-C under "| tee log" ends tee first; the checkpoint must still be written.
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+// Refuses at once what would be killed for memory once it has filled its buffers.
+void require_memory(const MemoryPlan& plan) {
+  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+  if (machine > 0 && plan.total() > machine)
+    fail(
+        "the run needs {} of memory, this machine has {}: a smaller model, sequence or "
+        "phases.micro_batch_tokens would fit",
+        short_bytes(plan.total()), short_bytes(machine));
+}
+
 // Shows a run to a person: the progress line, validations, and what they should know.
 class Watcher : public TrainObserver {
  public:
   Watcher(const StepPlan& plan, double seconds_between)
       : line_(stdout, plan.total_steps(), plan.total_tokens(), seconds_between) {}
 
-  void step(const StepMetrics& metrics) override {
-    line_.show(metrics);
-    if (metrics.skipped)
-      line_.message(fmt::format("step {} skipped: {}", metrics.step, metrics.skip_reason));
-  }
+  void step(const StepMetrics& metrics) override { line_.show(metrics); }
   void validation(const ValidationMetrics& metrics) override {
     line_.message(fmt::format("validation after step {}: loss {:.4f}, {:.4f} bits/byte",
                               metrics.step, metrics.loss, metrics.bits_per_byte));
@@ -68,11 +85,11 @@ void run(const Options& options) {
   else
     fmt::print("{}", plan_text(recipe, plan, memory, compute));
   if (options.dry_run) return;
+  require_memory(memory);
 
   if (recipe.threads > 0) set_thread_count(recipe.threads);
   const std::string out = options.out.empty() ? "runs/" + recipe.name : options.out;
-  std::signal(SIGINT, on_stop_signal);
-  std::signal(SIGTERM, on_stop_signal);
+  catch_stop_signals();
   Watcher watcher(plan, recipe.metrics.progress_seconds);
   report(train(recipe, {out, options.resume}, watcher), plan, out);
 }
