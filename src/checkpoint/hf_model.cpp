@@ -1,5 +1,7 @@
 #include "checkpoint/hf_model.h"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "checkpoint/hf_config.h"
@@ -35,6 +37,15 @@ void widen(const Tensor& to, const Tensor& from) {
     const auto* in = static_cast<const uint16_t*>(from.data);
     for (int64_t i = 0; i < n; ++i) out[i] = half_to_float(in[i]);
   }
+}
+
+void require_finite(const Tensor& tensor, const std::string& name, const TensorFolder& folder) {
+  const float* values = tensor.as<float>();
+  const float* const end = values + tensor.size();
+  const float* const bad = std::find_if(values, end, [](float x) { return !std::isfinite(x); });
+  if (bad != end)
+    fail("{}: {}: element {} is {}: wanted finite weights", folder.path().string(), name,
+         bad - values, *bad);
 }
 
 // What keeps the folder's tensors from being those of the specs, a line each.
@@ -75,7 +86,10 @@ void check_tensors(const ModelConfig& config, const TensorFolder& folder) {
 }
 
 void load_parameters(Context& ctx, Parameters& parameters, const TensorFolder& folder) {
-  for (Parameter& p : parameters.all()) widen(p.weight, folder.get(p.spec.name));
+  for (Parameter& p : parameters.all()) {
+    widen(p.weight, folder.get(p.spec.name));
+    require_finite(p.weight, p.spec.name, folder);
+  }
   parameters.refresh_compute(ctx);
 }
 

@@ -1,6 +1,8 @@
 #include "infer/decoder.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "ops/elementwise/elementwise.h"
 
@@ -38,6 +40,26 @@ Decoder::Work Decoder::plan_work(Arena& arena, int64_t T) const {
           {plan_block(arena, c, activation, T, 1), plan_block(arena, c, activation, T, 1)},
           plan_head(arena, c, activation, T),
           arena.tensor(DType::f32, {1, c.vocab_size})};
+}
+
+void Decoder::reserve(int64_t capacity) {
+  if (capacity <= capacity_) return;
+  capacity_ = capacity;
+  const Arena old_memory = std::exchange(memory_, {});
+  const std::vector<AttentionMemory> old = std::exchange(memories_, {});
+  Arena plan;
+  plan_memories(plan);
+  memory_ = Arena(plan.peak());
+  plan_memories(memory_);
+  const auto copy = [](const Tensor& to, const Tensor& from) {
+    std::memcpy(to.data, from.data, static_cast<size_t>(from.bytes()));
+  };
+  for (size_t block = 0; block < old.size(); ++block) {
+    copy(memories_[block].keys, old[block].keys);
+    copy(memories_[block].values, old[block].values);
+    copy(memories_[block].conv_rows, old[block].conv_rows);
+    copy(memories_[block].delayed_value, old[block].delayed_value);
+  }
 }
 
 int64_t Decoder::bytes() const {

@@ -17,6 +17,8 @@ class Decoder {
 
   // Forgets everything: the next token is the first.
   void reset();
+  // Makes room for a longer sequence, keeping what is remembered.
+  void reserve(int64_t capacity);
   // Runs the next tokens, at least one and no more than fit the capacity; ids in [0, vocab_size).
   // Returns the logits [1, V] f32 after the last one, valid until the next call.
   Tensor feed(Context& ctx, std::span<const int32_t> ids);

@@ -1,5 +1,6 @@
 #include "infer/generate.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "data/stream_decoder.h"
@@ -7,6 +8,8 @@
 
 namespace zaya {
 namespace {
+
+constexpr int64_t kFirstTokens = 1024;  // room at the start for so many new tokens
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -30,7 +33,9 @@ Generation generate(Context& ctx, Zaya& model, const Tokenizer& tokenizer, std::
     fail("the tokenizer has {} tokens, the model {}: they do not belong together",
          tokenizer.vocab_size(), model.config().vocab_size);
   const std::vector<int32_t> ids = prompt_ids(tokenizer, prompt);
-  Decoder decoder(model, static_cast<int64_t>(ids.size()) + options.max_tokens);
+  // Most texts end long before max_tokens: memory follows what is written.
+  const auto prompt_length = static_cast<int64_t>(ids.size());
+  Decoder decoder(model, prompt_length + std::min(options.max_tokens, kFirstTokens));
   TokenSampler sampler(options.sampling);
   StreamDecoder stream(tokenizer);
   Generation result;
@@ -51,7 +56,9 @@ Generation generate(Context& ctx, Zaya& model, const Tokenizer& tokenizer, std::
     // Embedding rows beyond the tokenizer's tokens stand for nothing.
     const bool known = id < tokenizer.vocab_size();
     if (result.ended || (known && !emit(stream.push(id)))) break;
-    if (result.new_tokens < options.max_tokens) logits = decoder.feed(ctx, {&id, 1});
+    if (result.new_tokens == options.max_tokens) break;
+    if (decoder.length() == decoder.capacity()) decoder.reserve(2 * decoder.capacity());
+    logits = decoder.feed(ctx, {&id, 1});
   }
   emit(stream.finish());
   result.decode_seconds = seconds_since(start);

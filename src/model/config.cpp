@@ -9,6 +9,7 @@ namespace {
 
 // Larger than any model of this kind, small enough that products of three stay inside int64.
 constexpr int64_t kMaxSize = int64_t{1} << 20;
+constexpr double kMaxParameters = 1e15;
 
 void check_range(const std::string& place, const char* field, int64_t value, int64_t low,
                  int64_t high) {
@@ -37,6 +38,12 @@ void check_config(const ModelConfig& c, const std::string& place) {
   check_range(place, "moe_intermediate_size", c.moe_intermediate_size, 1, kMaxSize);
   check_range(place, "router_hidden_size", c.router_hidden_size, 1, kMaxSize);
   check_range(place, "max_position_embeddings", c.max_position_embeddings, 1, int64_t{1} << 30);
+  // Counts and bytes of everything derived from these must stay inside int64.
+  const double experts = 3.0 * static_cast<double>(c.num_experts) *
+                         static_cast<double>(c.hidden_size * c.moe_intermediate_size);
+  if (experts * static_cast<double>(c.num_hidden_layers) > kMaxParameters)
+    fail("{}: wanted at most {:g} parameters, got {:g} in the experts alone", place, kMaxParameters,
+         experts * static_cast<double>(c.num_hidden_layers));
   if (c.num_attention_heads % c.num_key_value_heads != 0)
     fail("{}: num_key_value_heads: wanted a divisor of num_attention_heads ({}), got {}", place,
          c.num_attention_heads, c.num_key_value_heads);

@@ -84,7 +84,7 @@ TEST(Recipe, ContradictionsAreRefused) {
   refused({"phases[0].batch_tokens=1000"},
           "phases[0].batch_tokens: wanted a multiple of seq_len (128), got 1000");
   refused({"phases[0].micro_batch_tokens=64"},
-          "phases[0].micro_batch_tokens: wanted at least seq_len (128), got 64");
+          "phases[0].micro_batch_tokens: wanted a multiple of seq_len (128), got 64");
   refused({"phases[0].batch_tokens_start=256"},
           "phases[0].ramp_tokens: wanted batch_tokens_start and ramp_tokens together");
   refused({"phases[0].ramp_tokens=256"},
