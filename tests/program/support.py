@@ -95,6 +95,18 @@ class Program:
             f"{result.stdout[-2000:]}{result.stderr[-2000:]}")
         return result
 
+    def refused(self, *arguments, said, status=1, **options):
+        """Runs zaya on something wrong. It must end by itself, with one clear message on standard
+        error that has every text of `said` in it. Returns the message."""
+        result = self.run(*arguments, status=status, errors="replace", **options)
+        message = result.stderr
+        assert message.startswith("zaya: "), f"{arguments}: {message!r}"
+        for text in [said] if isinstance(said, str) else said:
+            assert text in message, f"{arguments}: wanted {text!r} in {message!r}"
+        for sign in ("contract broken", "terminate", "std::", "basic_string", "filesystem error"):
+            assert sign not in message, f"{arguments}: {message!r}"
+        return message
+
     def pack_corpus(self, characters=200_000):
         """Some of the Jargon File as a token store of bytes."""
         text = (self.source / "data/quickstart/train.txt").read_text()[:characters]
