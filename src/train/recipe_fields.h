@@ -117,9 +117,10 @@ void describe(V& v, Recipe& c) {
   v.field("max_steps", c.max_steps,
           "training stops here; phases and schedules stay as they are; 0: at their end",
           at_least(0));
-  v.field("dtype", c.dtype,
-          "arithmetic of the matrix products; auto is f32: on CPUs bf16 operands are widened to f32 "
-          "products, which saves memory but no time");
+  v.field(
+      "dtype", c.dtype,
+      "arithmetic of the matrix products; auto is f32: on CPUs bf16 operands are widened to f32 "
+      "products, which saves memory but no time");
   v.field("threads", c.threads, "0: as many as the machine has; results do not depend on it",
           between(0, 4096));
   v.field("model", c.model, "The shape of the model, in the names of HF's config.json");
