@@ -44,7 +44,7 @@ void print_table(const ParityReport& report) {
   fmt::print("{:<{}}  {:<16}  {:>14}  {:>9}  verdict\n", "tensor", width, "shape", "relative error",
              "tolerance");
   for (const ParityRow& row : report.rows)
-    fmt::print("{:<{}}  {:<16}  {:>14.2e}  {:>9.0e}  {}{}{}\n", row.name, width,
+    fmt::print("{:<{}}  {:<16}  {:>14.2e}  {:>9.1e}  {}{}{}\n", row.name, width,
                row.shape.to_string(), row.error, row.tolerance, row.passed() ? "ok" : "OVER",
                row.note.empty() ? "" : "  # ", row.note);
   const ParityRow& worst = report.worst();
