@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "eval/parity_tolerance.h"
 #include "infer/decoder.h"
@@ -76,7 +77,7 @@ class Comparison {
 
   // Compares with the file's tensor of that name, if it has one.
   void compare(const std::string& name, const Tensor& got, double tolerance) {
-    const Tensor* wanted = file_.find(name);
+    const Tensor* wanted = find(name);
     if (!wanted) return;
     if (wanted->dtype != DType::f32 || wanted->size() != got.size())
       fail("{}: {}: wanted F32 with {} elements, got {} {}", file_.path().string(), name,
@@ -88,7 +89,7 @@ class Comparison {
 
   // Share of tokens that chose another expert.
   void compare_choices(const Activations& activations, double tolerance) {
-    const Tensor* wanted = file_.find("expert_choice");
+    const Tensor* wanted = find("expert_choice");
     if (!wanted) return;
     const int64_t T = activations.x.rows();
     const auto blocks = static_cast<int64_t>(activations.blocks.size());
@@ -105,9 +106,23 @@ class Comparison {
                             tolerance, "share of choices that differ"});
   }
 
+  // Error when the file holds a tensor that nothing was compared with: it is of another model.
+  void require_all_compared() const {
+    for (const std::string& name : file_.names())
+      if (!seen_.contains(name))
+        fail("{}: holds {}, which this model does not compute", file_.path().string(),
+             json_quoted(name));
+  }
+
  private:
+  const Tensor* find(const std::string& name) {
+    seen_.insert(name);
+    return file_.find(name);
+  }
+
   const SafetensorsFile& file_;
   ParityReport& report_;
+  std::set<std::string> seen_{"input_ids", "labels", "cu_seqlens"};
 };
 
 // Feeds each sequence token by token through the caches and compares with the full forward's
@@ -175,6 +190,7 @@ ParityReport check_parity(Context& ctx, Zaya& model, const SafetensorsFile& refe
                        tolerance.forward);
   for (const Parameter& p : model.parameters().all())
     comparison.compare("grad." + p.spec.name, p.gradient, tolerance.gradient);
+  comparison.require_all_compared();
   report.rows.push_back({"cached_decoding", all_logits.shape,
                          cached_decoding_error(ctx, model, batch, all_logits), tolerance.cached,
                          "token by token through the caches, against the full forward"});
