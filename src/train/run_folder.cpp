@@ -16,6 +16,21 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
          path.string());
 }
 
+namespace {
+
+// Damaged checkpoints get another name, so that none of them takes the place of a whole one among
+// those that are kept. What can still be read of them is its owner's to use or remove.
+void set_aside_newer(const std::vector<CheckpointEntry>& checkpoints, int64_t step) {
+  for (const CheckpointEntry& checkpoint : checkpoints) {
+    if (checkpoint.step <= step) continue;
+    const fs::path aside = checkpoint.path.string() + ".damaged";
+    remove_folder(aside);
+    rename_durably(checkpoint.path, aside);
+  }
+}
+
+}  // namespace
+
 ResumePoint choose_resume_point(const fs::path& run_dir, const std::string& resume) {
   const std::vector<CheckpointEntry> existing = list_checkpoints(run_dir);
   if (resume == "never") {
@@ -31,6 +46,7 @@ ResumePoint choose_resume_point(const fs::path& run_dir, const std::string& resu
     ResumePoint point{{}, std::move(good.skipped)};
     if (good.checkpoint) {
       point.checkpoint = good.checkpoint->path;
+      set_aside_newer(existing, good.checkpoint->step);
     } else if (!existing.empty()) {
       std::string reasons;
       for (const std::string& reason : point.messages) reasons += "\n  " + reason;

@@ -25,7 +25,8 @@ struct ResumePoint {
   std::vector<std::string> messages;   // what a person should know: checkpoints passed over
 };
 
-// "auto": the newest whole checkpoint of the folder, if any. "never": none, and an Error when the
+// "auto": the newest whole checkpoint of the folder, if any; damaged newer ones are renamed to
+// step-N.damaged. "never": none, and an Error when the
 // folder holds checkpoints (nothing is overwritten). Otherwise the path of a checkpoint; an Error
 // when the folder holds newer ones, which a later "auto" would take instead.
 ResumePoint choose_resume_point(const fs::path& run_dir, const std::string& resume);

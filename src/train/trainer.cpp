@@ -62,7 +62,7 @@ class Trainer {
   void start(const std::string& resume) {
     const ResumePoint point = choose_resume_point(folder_.path(), resume);
     for (const std::string& message : point.messages)
-      observer_.message("passed over a damaged checkpoint: " + message);
+      observer_.message("passed over a damaged checkpoint, now named .damaged: " + message);
     if (!point.checkpoint) {
       model_.parameters().initialize(ctx_, recipe_.seed);
       state_.sample_digest = feed_.digest_of_steps(0);
