@@ -137,7 +137,11 @@ std::string learn(const std::vector<std::string>& sentences, int32_t vocab_size,
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &model);
   if (!status.ok()) {
-    fail("tokenizer: cannot learn {} tokens from this text: {}", vocab_size, status.message());
+    // "./src/trainer_interface.cc(580) [its condition] What is wrong."
+    const std::string message = status.message();
+    const size_t bracket = message.rfind("] ");
+    fail("tokenizer: cannot learn {} tokens from this text: {}", vocab_size,
+         bracket == std::string::npos ? message : message.substr(bracket + 2));
   }
   return model;
 }

@@ -138,7 +138,7 @@ def check_packing_places(program):
     (program.scratch / "taken.bin").mkdir()
     program.refused(*pack, program.scratch / "taken", said=["taken.bin", "got a folder"])
     program.refused(*pack, f"{program.scratch}/", said="wanted a folder and a name")
-    program.refused(*pack, "", said="wanted a folder and a name")
+    program.refused(*pack, "", said="wanted a folder and a name", cwd=program.scratch)
     program.refused(*pack, program.scratch / "nowhere/x", said="nowhere/x")
     program.refused(*pack, text / "x", said="Not a directory")
     before = [(program.scratch / name).read_bytes() for name in ("corpus.bin", "corpus.idx")]
@@ -239,8 +239,9 @@ def check_token_ids(program):
 
 def check_tokenizer_models(program):
     model = program.scratch / "tok.model"
-    program.run("tokenizer", "train", "--input", program.scratch / "corpus.txt", "--separator", "%",
-                "--vocab", 300, "--out", model)
+    text = program.scratch / "few.txt"
+    text.write_text((program.scratch / "corpus.txt").read_text()[:5000])
+    program.run("tokenizer", "train", "--input", text, "--vocab", 400, "--out", model)
     good = model.read_bytes()
     bad = program.scratch / "bad.model"
     for content, said in ((b"", "without pieces"), (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", ""),
@@ -255,9 +256,10 @@ def check_tokenizer_models(program):
         result = subprocess.run(program.command("tokenizer", "encode", "--tokenizer", bad),
                                 input=b"some text", capture_output=True, timeout=60)
         assert result.returncode in (0, 1), (at, result)
-    for arguments, said in ((["--vocab", 200], "vocab"), (["--vocab", 10**6], "")):
-        program.refused("tokenizer", "train", "--input", program.scratch / "corpus.txt", *arguments,
-                        "--out", program.scratch / "never.model", said=said)
+    for arguments, said in ((["--vocab", 200], "vocab"), (["--vocab", 300], "required_chars"),
+                            (["--vocab", 10**6], "cannot learn 1000000 tokens")):
+        program.refused("tokenizer", "train", "--input", text, *arguments, "--out",
+                        program.scratch / "never.model", said=said)
     assert not list(program.scratch.glob("*never*"))
 
 
@@ -313,7 +315,8 @@ def check_models(program):
             ("", "parse error"), ("{", "parse error"), ("[]", "wanted an object"),
             ("{}", "vocab_size"), ({**config, "hidden_size": "64"}, "hidden_size: wanted"),
             ({**config, "hidden_size": -1}, "hidden_size: wanted"),
-            ({**config, "num_hidden_layers": 2**30}, "num_hidden_layers: wanted 1 to"),
+            ({**config, "num_hidden_layers": 2**30, "layer_types": None},
+             "num_hidden_layers: wanted 1 to"),
             ({**config, "hidden_size": config["hidden_size"] * 2}, "wanted shape"),
             ({**config, "model_type": "llama"}, 'model_type: wanted "zaya"'),
             ({**config, "layer_types": ["hybrid"]}, "layer_types: wanted")):
