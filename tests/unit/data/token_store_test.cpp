@@ -154,11 +154,33 @@ TEST(TokenStore, AnOldIndexIsGoneBeforeNewTokensAppear) {
   // A crash between the two renames must not pair them. Here the first rename fails instead.
   const TemporaryFolder folder;
   make_store(folder, "a", {{1, 2}});
+  TokenStoreWriter writer(folder / "a", 100);
   fs::remove(folder / "a.bin");
   make_folder(folder / "a.bin/in the way");
-  TokenStoreWriter writer(folder / "a", 100);
   EXPECT_TRUE(contains(error_of([&] { writer.finish(); }), "a.bin"));
   EXPECT_FALSE(fs::exists(folder / "a.idx"));
+}
+
+TEST(TokenStore, AWriterRefusesAtOnceWhereItsFilesCannotGo) {
+  const TemporaryFolder folder;
+  make_folder(folder / "a.idx");
+  const auto error = [](const std::string& prefix) {
+    return error_of([&] { TokenStoreWriter writer(prefix, 100); });
+  };
+  EXPECT_TRUE(contains(error(folder / "a"), "a.idx: wanted to write a file, got a folder"));
+  EXPECT_TRUE(contains(error(folder.path() + "/"), "wanted a folder and a name"));
+  EXPECT_TRUE(contains(error(""), "wanted a folder and a name"));
+}
+
+TEST(TokenStore, TheFingerprintFollowsTokensAndDocuments) {
+  const TemporaryFolder folder;
+  const auto of = [&](const std::vector<std::vector<int32_t>>& documents) {
+    return make_store(folder, "a", documents)->fingerprint();
+  };
+  EXPECT_EQ(of({{1, 2}, {3}}), of({{1, 2}, {3}}));
+  EXPECT_NE(of({{1, 2}, {3}}), of({{1}, {2, 3}}));
+  EXPECT_NE(of({{1, 2}, {3}}), of({{1, 2}, {4}}));
+  EXPECT_NE(of({}), of({{1}}));
 }
 
 TEST(TokenStore, AnEmptyStoreOpens) {

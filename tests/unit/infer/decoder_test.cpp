@@ -47,6 +47,17 @@ TEST(Decoder, ResetForgets) {
   EXPECT_EQ(values_of(decoder.feed(ctx, data.ids)), first);
 }
 
+TEST(Decoder, GrowsWithoutForgetting) {
+  Context ctx;
+  Zaya model = tiny_model(tiny_config());
+  const TinyBatch data(model.config(), {30});
+  const std::span<const int32_t> ids = data.ids;
+  Decoder whole(model, 30), growing(model, 11);
+  growing.feed(ctx, ids.first(11));
+  growing.reserve(30);
+  EXPECT_EQ(values_of(growing.feed(ctx, ids.subspan(11))), values_of(whole.feed(ctx, ids)));
+}
+
 TEST(Decoder, RefusesMoreThanItsCapacity) {
   Context ctx;
   Zaya model = tiny_model(tiny_config());
