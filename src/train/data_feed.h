@@ -33,7 +33,7 @@ class DataFeed {
   std::vector<Source> sources_of(const Recipe& recipe, const Phase& phase) const;
 
   const StepPlan& plan_;
-  uint64_t identity_ = 0;  // of the training stores
+  uint64_t identity_ = 0;                                     // of the training stores
   std::vector<DocumentMask> masks_;                           // a phase each
   std::vector<std::shared_ptr<const TokenStream>> training_;  // a source each
   std::vector<Sampler> samplers_;                             // a phase each
