@@ -47,11 +47,10 @@ awk -v m="$model_bits" -v x="$(((both - alone) * 8))" -v n="$bytes" 'BEGIN {
   printf "  xz -9e after the training text  %.3f\n", x / n }'
 
 say "Three samples"
-seed=1
-for prompt in "hacker" "bogon" "The Tao of"; do
+for prompt in "Unix" "kernel wizard" "foobar"; do
   printf -- '--- %s\n' "$prompt"
-  $zaya generate --model "$run" --prompt "$prompt" --max-tokens 120 --temperature 0.8 --top-p 0.95 \
-    --seed $((seed++))
+  $zaya generate --model "$run" --prompt "$prompt" --max-tokens 100 --temperature 0.8 --top-p 0.95 \
+    --seed 3
 done
 echo
 echo "More:  $zaya generate --model $run --prompt \"TEXT\"      zaya's commands:  $zaya --help"
