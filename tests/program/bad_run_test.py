@@ -201,6 +201,8 @@ def damage(checkpoint, name):
 def check_damaged_checkpoints(program, recipe):
     """The newest whole one is taken, with a word about those passed over; none whole is an error."""
     run = small_run(program, recipe, "damaged")
+    whole = shutil.copytree(run, program.scratch / "whole")
+    program.run(*longer(recipe, whole))
     for name in ("model.safetensors", "optimizer.safetensors", "manifest.json"):
         copy = shutil.copytree(run, program.scratch / f"damaged-{name}")
         damage(copy / "step-00000004", name)
@@ -210,10 +212,7 @@ def check_damaged_checkpoints(program, recipe):
         assert "resuming after step 2 from" in output, output
         program.run("inspect", copy)
         for file in ("model.safetensors", "optimizer.safetensors"):  # as if nothing had been
-            whole = shutil.copytree(run, program.scratch / "whole")
-            program.run(*longer(recipe, whole))
             assert filecmp.cmp(copy / "step-00000006" / file, whole / "step-00000006" / file, False)
-            shutil.rmtree(whole)
     (run / "step-00000004/optimizer.safetensors").unlink()
     weights = run / "step-00000002/model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
