@@ -32,7 +32,8 @@ void finish_output() {
 // CLI11 says of a word that is no subcommand only that one is missing.
 std::string usage_text(const CLI::App* app, const CLI::Error& error) {
   std::string text = error.what();
-  if (error.get_name() == "RequiredError" && !app->get_subcommands({}).empty()) {
+  if (text.starts_with("A subcommand")) {
+    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
     const std::vector<std::string> words = app->remaining();
     std::vector<std::string> names;
     for (const CLI::App* command : app->get_subcommands({})) names.push_back(command->get_name());
