@@ -1,5 +1,5 @@
-"""Runs that meet trouble: folders they cannot write, full disks, other processes, changed recipes and
-data, damaged checkpoints, signals and steps that are not finite. None loses what it had."""
+"""Runs that meet trouble: folders they cannot write, full disks, other processes, signals, readers that
+leave, and steps that are not finite. None loses what it had."""
 
 import contextlib
 import filecmp
@@ -14,7 +14,7 @@ import struct
 import subprocess
 import time
 
-from support import Program, newest_checkpoint
+from support import Program, checkpoints, newest_checkpoint, train
 
 # Steps that a background run will not reach before it is stopped.
 MANY = ["--set", "phases[1].steps=1000000", "--set", "max_steps=1000000"]
@@ -36,10 +36,6 @@ def stop(process, number=signal.SIGINT):
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
     return process.returncode, error
-
-
-def checkpoints(run):
-    return sorted(p.name for p in run.iterdir() if p.name.startswith("step-"))
 
 
 @contextlib.contextmanager
@@ -146,111 +142,6 @@ def check_closed_streams(program, recipe):
     program.run("inspect", run)
 
 
-# ---- Resuming ----
-
-def small_run(program, recipe, name):
-    run = program.scratch / name
-    program.run("train", recipe, "--out", run, "--set", "max_steps=4", "--set", "checkpoint.every=2")
-    assert checkpoints(run) == ["step-00000002", "step-00000004"]
-    return run
-
-
-def longer(recipe, run, *arguments, last=6):
-    return ["train", recipe, "--out", run, "--set", f"max_steps={last}", *arguments]
-
-
-def check_changed_recipe(program, recipe):
-    run = small_run(program, recipe, "changed")
-    message = program.refused(*longer(recipe, run, "--set", "optimizer.clip_norm=2", "--set", "seed=8"),
-                              said=["step-00000004: the recipe has changed", "seed: 7 became 8",
-                                    "optimizer.clip_norm: 1.0 became 2.0", "another --out"])
-    assert len(message.splitlines()) == 4, message
-    assert checkpoints(run) == ["step-00000002", "step-00000004"]
-    # What moves no number of the run may change.
-    program.run(*longer(recipe, run, "--set", "checkpoint.keep=1", "--set", "validation.every=5"))
-    assert checkpoints(run) == ["step-00000006"]
-
-
-def check_changed_data(program, recipe):
-    """Other text, more text and another tokenizer under the same names are noticed."""
-    corpus = program.scratch / "corpus.bin"
-    run = small_run(program, recipe, "data")
-    good = corpus.read_bytes()
-    at = len(good) // 4 * 2
-    corpus.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])  # the same length
-    program.refused(*longer(recipe, run), said=["step-00000004", "the token stores have changed"])
-    corpus.write_bytes(good)
-    kept = shutil.copytree(run, program.scratch / "kept")
-    text = program.scratch / "corpus.txt"
-    program.run("pack", "--tokenizer", "byte", "--separator", "%", "--input", text, text, "--out",
-                program.scratch / "corpus")
-    program.refused(*longer(recipe, run), said="the token stores have changed")
-    program.pack_corpus(30_000)
-    assert corpus.read_bytes() == good
-    assert not filecmp.dircmp(run, kept).diff_files
-    program.run(*longer(recipe, run))
-
-
-def damage(checkpoint, name):
-    path = checkpoint / name
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 4
-    path.write_bytes(content)
-
-
-def check_damaged_checkpoints(program, recipe):
-    """The newest whole one is taken, with a word about those passed over; none whole is an error."""
-    run = small_run(program, recipe, "damaged")
-    whole = shutil.copytree(run, program.scratch / "whole")
-    program.run(*longer(recipe, whole))
-    for name in ("model.safetensors", "optimizer.safetensors", "manifest.json"):
-        copy = shutil.copytree(run, program.scratch / f"damaged-{name}")
-        damage(copy / "step-00000004", name)
-        output = program.run(*longer(recipe, copy)).stdout
-        assert "passed over a damaged checkpoint" in output and name in output, output
-        assert (copy / "step-00000004.damaged").is_dir()
-        assert "resuming after step 2 from" in output, output
-        program.run("inspect", copy)
-        for file in ("model.safetensors", "optimizer.safetensors"):  # as if nothing had been
-            assert filecmp.cmp(copy / "step-00000006" / file, whole / "step-00000006" / file, False)
-    (run / "step-00000004/optimizer.safetensors").unlink()
-    weights = run / "step-00000002/model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-    program.refused(*longer(recipe, run),
-                    said=["none of its checkpoints is whole", "optimizer.safetensors", "1000"])
-    program.refused("generate", "--model", run, "--prompt", "x", said="nor a whole checkpoint")
-    program.run("inspect", run, status=3)
-    assert checkpoints(run) == ["step-00000002", "step-00000004"]
-
-
-def check_partial_checkpoints(program, recipe):
-    """What a killed save left is no checkpoint."""
-    run = program.scratch / "partial"
-    shutil.copytree(small_run(program, recipe, "unkilled"), run)
-    (run / "step-00000004").rename(run / "step-00000004.partial")
-    (run / "step-00000009").mkdir()
-    shutil.copy(run / "step-00000002/model.safetensors", run / "step-00000009")
-    output = program.run(*longer(recipe, run)).stdout
-    assert "resuming after step 2 from" in output, output
-    assert "step-00000004.partial" not in checkpoints(run)
-
-
-def check_resume_options(program, recipe):
-    run = small_run(program, recipe, "options")
-    program.refused(*longer(recipe, run, "--resume", "never"),
-                    said=["holds checkpoints up to step 4", "another --out"])
-    for wrong in ("sometimes", run, program.scratch / "none"):
-        program.refused(*longer(recipe, program.scratch / "other", "--resume", wrong),
-                        said="--resume: wanted auto, never or a checkpoint's folder")
-    program.refused(*longer(recipe, run, "--resume", run / "step-00000002"), said="newer than the one")
-    other = program.scratch / "branch"
-    output = program.run(*longer(recipe, other, "--resume", run / "step-00000002")).stdout
-    assert "resuming after step 2 from" in output and checkpoints(other)[-1] == "step-00000006"
-    damage(run / "step-00000004", "model.safetensors")
-    program.refused(*longer(recipe, program.scratch / "third", "--resume", run / "step-00000004"),
-                    said="model.safetensors")
-
-
 # ---- Signals ----
 
 def check_signals(program, recipe):
@@ -310,13 +201,13 @@ def check_steps_that_are_not_finite(program, recipe):
     run = program.scratch / "nan"
     rates = ["--set", "optimizer.embedding_learning_rate=1e30", "--set", "phases[0].ramp_tokens=0",
              "--set", "phases[0].batch_tokens_start=0", "--set", "phases[0].batch_tokens=256"]
-    output = program.run(*longer(recipe, run, *rates)).stdout
+    output = program.run(*train(recipe, run, *rates)).stdout
     assert check_skipped(run, 2, "the gradient norm is") == 5
     assert "5 steps were skipped: see" in output, output
     assert output.count("step 6 skipped: ") == 1, output
     assert all(map(math.isfinite, weights_of(newest_checkpoint(run))))
     # A resumed run goes on counting.
-    program.run(*longer(recipe, run, *rates, last=8))
+    program.run(*train(recipe, run, *rates, last=8))
     assert check_skipped(run, 2, "the gradient norm is") == 7
 
 
@@ -326,7 +217,7 @@ def check_spikes(program, recipe):
     sets = ["--set", "optimizer.spike_factor=0.1", "--set", "optimizer.spike_warmup_steps=3",
             "--set", "phases[0].ramp_tokens=0", "--set", "phases[0].batch_tokens_start=0",
             "--set", "phases[0].batch_tokens=256", "--set", "checkpoint.every=3"]
-    program.run(*longer(recipe, run, *sets))
+    program.run(*train(recipe, run, *sets))
     assert check_skipped(run, 4, "is more than 0.1 times its running mean") == 3
     weights = [run / name / "model.safetensors" for name in ("step-00000003", "step-00000006")]
     assert filecmp.cmp(*weights, shallow=False), "a skipped step moved the weights"
@@ -343,11 +234,6 @@ def main():
     check_file_size_limit(program, recipe)
     check_two_processes(program, recipe)
     check_closed_streams(program, recipe)
-    check_changed_recipe(program, recipe)
-    check_changed_data(program, recipe)
-    check_damaged_checkpoints(program, recipe)
-    check_partial_checkpoints(program, recipe)
-    check_resume_options(program, recipe)
     check_signals(program, recipe)
     check_reader_that_left(program, recipe)
     check_steps_that_are_not_finite(program, recipe)

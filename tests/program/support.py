@@ -130,3 +130,12 @@ def metrics(run, key="loss"):
 
 def newest_checkpoint(run):
     return max(p for p in run.iterdir() if p.name.startswith("step-") and p.suffix == "")
+
+
+def checkpoints(run):
+    return sorted(p.name for p in run.iterdir() if p.name.startswith("step-"))
+
+
+def train(recipe, run, *arguments, last=6):
+    """The arguments of a run that ends after `last` steps."""
+    return ["train", recipe, "--out", run, "--set", f"max_steps={last}", *arguments]
