@@ -1,5 +1,7 @@
 #include "checkpoint/hf_config.h"
 
+#include <algorithm>
+
 namespace zaya {
 namespace {
 
@@ -10,20 +12,29 @@ struct Rotary {
   double factor = 0.5;
 };
 
-// rope_parameters holds one entry a layer type, sometimes with a stray "rope_type" beside them.
-Rotary read_rotary(const JsonObject& config, std::string_view layer_type, Rotary fallback) {
-  if (!config.has("rope_parameters")) return fallback;
-  const JsonObject all = config.object("rope_parameters");
-  if (!all.has(layer_type)) return fallback;
-  const JsonObject rope = all.object(layer_type);
+Rotary read_rotary_entry(const JsonObject& rope) {
   if (rope.string_or("rope_type", "default") != "default")
     rope.fail_wanted("rope_type", "\"default\"");
-  return {rope.number_or("rope_theta", fallback.theta),
-          rope.number_or("partial_rotary_factor", fallback.factor)};
+  return {rope.number("rope_theta"), rope.number("partial_rotary_factor")};
+}
+
+// rope_parameters holds one entry a layer type, sometimes with a stray "rope_type" beside them; or,
+// flat, one for all; or its fields stand at the top. A layer type in use has to find its values
+// somewhere: a guessed base computes another model without a word.
+Rotary read_rotary(const JsonObject& config, std::string_view layer_type, bool used) {
+  if (!config.has("rope_parameters")) return used ? read_rotary_entry(config) : Rotary{};
+  const JsonObject all = config.object("rope_parameters");
+  if (all.has("rope_theta")) return read_rotary_entry(all);
+  if (!used && !all.has(layer_type)) return {};
+  return read_rotary_entry(all.object(layer_type));
 }
 
 void read_layer_types(const JsonObject& json, ModelConfig& c) {
-  if (!json.has("layer_types")) return;
+  if (!json.has("layer_types")) {
+    if (c.sliding_window > 0)
+      json.fail_wanted("layer_types", "which blocks slide, sliding_window being set");
+    return;
+  }
   bool any = false;
   for (const std::string& type : json.strings("layer_types")) {
     if (type != "hybrid" && type != "hybrid_sliding")
@@ -36,6 +47,18 @@ void read_layer_types(const JsonObject& json, ModelConfig& c) {
   if (!any) c.sliding_layers.clear();
 }
 
+void read_rotaries(const JsonObject& json, ModelConfig& c) {
+  const int64_t sliding_count = std::count(c.sliding_layers.begin(), c.sliding_layers.end(), true);
+  const bool slides = sliding_count > 0, full = sliding_count < c.num_hidden_layers;
+  const Rotary of_full = read_rotary(json, "hybrid", full);
+  const Rotary of_sliding = read_rotary(json, "hybrid_sliding", slides);
+  if (slides && full && of_sliding.factor != of_full.factor)
+    json.fail_wanted("rope_parameters", "one partial_rotary_factor for all layer types");
+  c.rope_theta = of_full.theta;
+  c.rope_theta_sliding = of_sliding.theta;
+  c.partial_rotary_factor = static_cast<float>(full ? of_full.factor : of_sliding.factor);
+}
+
 // What this model family does one way only: a config that says otherwise would compute something
 // else.
 void refuse_variants(const JsonObject& json, const std::string& place) {
@@ -46,6 +69,8 @@ void refuse_variants(const JsonObject& json, const std::string& place) {
         place);
   if (json.string_or("model_type", "zaya") != "zaya") json.fail_wanted("model_type", "\"zaya\"");
   if (json.string_or("hidden_act", "silu") != "silu") json.fail_wanted("hidden_act", "\"silu\"");
+  const Json* scaling = json.find("rope_scaling");
+  if (scaling && *scaling != Json(false)) json.fail_wanted("rope_scaling", "null or false");
   if (json.integer_or("num_experts_per_tok", 1) != 1) json.fail_wanted("num_experts_per_tok", "1");
   for (const char* flag : {"attention_bias", "lm_head_bias"})
     if (json.boolean_or(flag, false)) json.fail_wanted(flag, "false");
@@ -82,13 +107,7 @@ ModelConfig hf_config_from_json(const Json& value, const std::string& place) {
   c.initializer_range = static_cast<float>(json.number_or("initializer_range", 0.02));
   c.sliding_window = json.integer_or("sliding_window", 0, 0, kMaxSize);
   read_layer_types(json, c);
-  const Rotary full = read_rotary(json, "hybrid", {});
-  const Rotary sliding = read_rotary(json, "hybrid_sliding", {10000, full.factor});
-  if (sliding.factor != full.factor)
-    json.fail_wanted("rope_parameters", "one partial_rotary_factor for all layer types");
-  c.rope_theta = full.theta;
-  c.rope_theta_sliding = sliding.theta;
-  c.partial_rotary_factor = static_cast<float>(full.factor);
+  read_rotaries(json, c);
   check_config(c, place);
   return c;
 }

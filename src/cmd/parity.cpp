@@ -48,8 +48,10 @@ void print_table(const ParityReport& report) {
                row.shape.to_string(), row.error, row.tolerance, row.passed() ? "ok" : "OVER",
                row.note.empty() ? "" : "  # ", row.note);
   const ParityRow& worst = report.worst();
-  fmt::print("\n{}: {} tensors compared; nearest to its tolerance: {} at {:.2e}\n",
-             report.passed() ? "passed" : "FAILED", report.rows.size(), worst.name, worst.error);
+  fmt::print("\n{}: {} tensors compared; {}: {} at {:.2e}\n", report.passed() ? "passed" : "FAILED",
+             report.rows.size(),
+             report.passed() ? "nearest to its tolerance" : "furthest over its tolerance",
+             worst.name, worst.error);
 }
 
 void run(const ParityOptions& options) {

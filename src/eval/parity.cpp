@@ -47,6 +47,8 @@ ReferenceBatch read_batch(const SafetensorsFile& file, int64_t vocab_size) {
     fail("{}: labels: wanted shape {}, got {}", place, shape.to_string(),
          file.get("labels").shape.to_string());
   if (file.find("cu_seqlens")) {
+    if (shape[0] != 1)
+      fail("{}: cu_seqlens: wanted one row of input_ids beside it, got {}", place, shape[0]);
     batch.cu_seqlens = read_integers(file, "cu_seqlens", 0, shape.size() + 1);
     if (batch.cu_seqlens.size() < 2 || batch.cu_seqlens.front() != 0 ||
         batch.cu_seqlens.back() != shape.size() ||

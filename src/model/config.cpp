@@ -20,9 +20,9 @@ void check_range(const std::string& place, const char* field, int64_t value, int
 }  // namespace
 
 int64_t ModelConfig::rotary_channels() const {
-  const auto channels = static_cast<int64_t>(
-      std::lround(static_cast<double>(head_dim) * static_cast<double>(partial_rotary_factor)));
-  return channels / 2 * 2;
+  // HF truncates; the margin keeps 10 * 0.7f from becoming 6.
+  return static_cast<int64_t>(
+      static_cast<double>(head_dim) * static_cast<double>(partial_rotary_factor) + 1e-4);
 }
 
 void check_config(const ModelConfig& c, const std::string& place) {
@@ -56,6 +56,11 @@ void check_config(const ModelConfig& c, const std::string& place) {
     fail("{}: rms_norm_eps: wanted a number between 0 and 1, got {}", place, c.rms_norm_eps);
   if (!(c.partial_rotary_factor >= 0) || !(c.partial_rotary_factor <= 1))
     fail("{}: partial_rotary_factor: wanted 0 to 1, got {}", place, c.partial_rotary_factor);
+  if (c.rotary_channels() % 2 != 0)
+    fail(
+        "{}: partial_rotary_factor: wanted an even number of a head's {} channels to rotate, got "
+        "{}",
+        place, c.head_dim, c.rotary_channels());
   for (double base : {c.rope_theta, c.rope_theta_sliding})
     if (!(base > 0) || !std::isfinite(base))
       fail("{}: rope_theta: wanted a positive number, got {}", place, base);
