@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -12,7 +13,12 @@ const int kDefaultThreads = omp_get_max_threads();
 
 int thread_count() { return omp_get_max_threads(); }
 
-void set_thread_count(int count) { omp_set_num_threads(count > 0 ? count : kDefaultThreads); }
+void set_thread_count(int count) {
+  // More threads than cores only wait for one another. Two at least, so that tests of determinism
+  // have something to compare on one core.
+  const int most = std::max(omp_get_num_procs(), 2);
+  omp_set_num_threads(count > 0 ? std::min(count, most) : kDefaultThreads);
+}
 
 // bytes == 0 frees.
 void* grow_thread_buffer(void*& data, size_t& capacity, size_t bytes) {

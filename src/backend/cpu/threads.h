@@ -9,7 +9,8 @@
 namespace zaya {
 
 int thread_count();
-// Threads used from now on; 0 restores the default (OMP_NUM_THREADS or every core).
+// Threads used from now on, no more than there are cores; 0 restores the default (OMP_NUM_THREADS
+// or every core).
 void set_thread_count(int count);
 
 // Calls f(i) for every i in [0, count), on any thread in any order. A call from inside another
