@@ -182,9 +182,12 @@ def check_token_stores(program, recipe):
     run = program.scratch / "not-begun"
     program.refused("train", recipe, "--out", run, "--set", f"data[0].path={prefix}",
                     said="hostile.idx: document index")
-    prefix.with_suffix(".idx").unlink()
-    program.refused("train", recipe, "--out", run, "--set", f"data[0].path={prefix}",
-                    said=["hostile.idx", "No such file"])
+    prefix.with_suffix(".idx").write_bytes(idx)
+    for suffix in (".bin", ".idx"):
+        prefix.with_suffix(suffix).unlink()
+        program.refused("train", recipe, "--out", run, "--set", f"data[0].path={prefix}",
+                        said=["hostile" + suffix, "No such file"])
+    assert not run.exists()
 
 
 def pack_text(program, name, text):
