@@ -125,7 +125,8 @@ TEST(Batch, LabelsAreTheNextTokensAndSequencesCoverTheBatch) {
 TEST(Batch, ValidationNeedsTwoTokens) {
   const TemporaryFolder folder;
   const auto stream = stream_of(folder, {{1}});
-  EXPECT_TRUE(contains(error_of([&] { validation_windows(*stream, 8); }), "holds 1 tokens"));
+  EXPECT_TRUE(contains(error_of([&] { validation_windows(*stream, 8); }),
+                       "1 tokens to validate on, wanted 2"));
 }
 
 // ---- Reading ahead ------------------------------------------------------------------------------
