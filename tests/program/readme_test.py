@@ -88,7 +88,7 @@ def check_commands(program):
 
 def check_quickstart_output(log):
     for wanted in (f"step {QUICKSTART_STEPS}/{QUICKSTART_STEPS}", "this model",
-                   "xz -9e after the training text", "--- hacker"):
+                   "xz -9e after the training text", "--- Unix"):
         assert wanted in log, f"quickstart.sh did not print {wanted!r}"
     bits = float(re.search(r"this model +([\d.]+)", log).group(1))
     assert 1 < bits < 8, f"quickstart.sh: {bits} bits per byte"
