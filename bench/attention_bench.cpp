@@ -22,7 +22,7 @@ void attention_forward(benchmark::State& state) {
   const Tensor q = in.normal(format, {T, nq * d}), k = in.normal(format, {T, nk * d});
   const Tensor v = in.normal(format, {T, nk * d}), o = in.zeros(format, {T, nq * d});
   const Tensor lse = in.zeros(DType::f32, {T, nq});
-  measure(state, {.flops = 2 * kProduct},
+  measure(state, {.flops = 2 * kProduct, .operands = format},
           [&] { attention_forward(ctx, o, lse, q, k, v, kSpans, kShape); });
 }
 ZAYA_BENCHMARK_FORMATS(attention_forward);
@@ -37,7 +37,8 @@ void attention_backward(benchmark::State& state) {
   const Tensor dq = in.zeros(format, {T, nq * d}), dk = in.zeros(format, {T, nk * d});
   const Tensor dv = in.zeros(format, {T, nk * d});
   attention_forward(ctx, o, lse, q, k, v, kSpans, kShape);
-  measure(state, {.flops = 5 * kProduct},  // scores again, then dV, dP, dQ and dK
+  // Scores again, then dV, dP, dQ and dK.
+  measure(state, {.flops = 5 * kProduct, .operands = format},
           [&] { attention_backward(ctx, dq, dk, dv, d_o, o, lse, q, k, v, kSpans, kShape); });
 }
 ZAYA_BENCHMARK_FORMATS(attention_backward);

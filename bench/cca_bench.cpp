@@ -32,12 +32,14 @@ void depthwise_conv_backward(benchmark::State& state) {
   Context ctx;
   Inputs in;
   const DType format = activation(state);
-  const Tensor x = in.normal(format, {T, C}), dx = in.zeros(DType::f32, {T, C});
+  const Tensor x = in.normal(format, {T, C}), dx = in.zeros(format, {T, C});
   const Tensor dy = in.normal(DType::f32, {T + kTaps - 1, C});
+  const Tensor other = in.normal(DType::f32, {T, C});
   const Tensor weight = in.normal(DType::f32, {C, kTaps});
   const Tensor dweight = in.zeros(DType::f32, {C, kTaps}), dbias = in.zeros(DType::f32, {C});
-  measure(state, {.bytes = kElements * (8 + size_of(format))}, [&] {
-    depthwise_conv_backward(ctx, dx, dweight, dbias, dy, x, weight, Ragged{kOffsets}, kTaps - 1);
+  measure(state, {.bytes = kElements * (8 + 2 * size_of(format))}, [&] {
+    depthwise_conv_backward(ctx, dx, dweight, dbias, other, dy, x, weight, Ragged{kOffsets},
+                            kTaps - 1);
   });
 }
 ZAYA_BENCHMARK_FORMATS(depthwise_conv_backward);
@@ -48,7 +50,7 @@ void grouped_conv_forward(benchmark::State& state) {
   const DType format = activation(state);
   const Tensor x = in.normal(format, {T + kTaps - 1, C}), y = in.zeros(DType::f32, {T, C});
   const Tensor weight = in.normal(DType::f32, {C, d, kTaps}), bias = in.normal(DType::f32, {C});
-  measure(state, {.flops = kElements * 2 * d * kTaps},
+  measure(state, {.flops = kElements * 2 * d * kTaps, .operands = format},
           [&] { grouped_conv_forward(ctx, y, x, weight, bias, Ragged{kOffsets}); });
 }
 ZAYA_BENCHMARK_FORMATS(grouped_conv_forward);
@@ -61,7 +63,7 @@ void grouped_conv_backward(benchmark::State& state) {
   const Tensor dx = in.zeros(DType::f32, {T + kTaps - 1, C}), dy = in.normal(DType::f32, {T, C});
   const Tensor weight = in.normal(DType::f32, {C, d, kTaps});
   const Tensor dweight = in.zeros(DType::f32, {C, d, kTaps}), dbias = in.zeros(DType::f32, {C});
-  measure(state, {.flops = kElements * 4 * d * kTaps},
+  measure(state, {.flops = kElements * 4 * d * kTaps, .operands = format},
           [&] { grouped_conv_backward(ctx, dx, dweight, dbias, dy, x, weight, Ragged{kOffsets}); });
 }
 ZAYA_BENCHMARK_FORMATS(grouped_conv_backward);

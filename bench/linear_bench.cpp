@@ -24,7 +24,8 @@ Work work_of(const benchmark::State& state, const Gemm& product) {
   const double flops = 2.0 * state.range(1) * state.range(2) * state.range(3);
   const int64_t out_bytes = product.c.bytes() * (product.accumulate ? 2 : 1);
   return {.bytes = static_cast<double>(product.a.bytes() + product.b.bytes() + out_bytes),
-          .flops = flops};
+          .flops = flops,
+          .operands = product.a.dtype};
 }
 
 // y = x W^T

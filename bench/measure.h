@@ -4,7 +4,8 @@
 //
 //   build/bench/bench_norm --benchmark_min_time=0.1
 //
-// Operations that fit a cache can exceed the ceiling of the main memory.
+// The ceilings are those of `zaya bench` (backend/cpu/gemm_peak.h, plan/machine.h), measured on
+// first use. Operations that fit a cache can exceed the ceiling of the main memory.
 
 #include <benchmark/benchmark.h>
 
@@ -18,16 +19,12 @@
 
 namespace zaya::bench {
 
-// Measured on first use: fp32 operations a second of a large oneDNN product, and bytes a second of
-// c = a + s * b over arrays larger than the caches (reads and writes counted once each).
-double gemm_peak();
-double memory_bandwidth();
-
 // The least one call has to do. Of the two, what takes longer at its ceiling is what the benchmark
 // reports: GB/s or GFLOP/s, the ceiling, and the fraction of it that was reached.
 struct Work {
   double bytes = 0;
   double flops = 0;
+  DType operands = DType::f32;  // of products: bf16 ones are held against the bf16 peak
 };
 
 void report(benchmark::State& state, const Work& work, double seconds_per_call);

@@ -1,7 +1,7 @@
-// RMSNorm and the residual merge: bound by memory.
+// RMSNorm, and the residual merge with the norm after it: bound by memory.
 
 #include "bench/measure.h"
-#include "ops/norm/residual_merge.h"
+#include "ops/norm/merge_norm.h"
 #include "ops/norm/rms_norm.h"
 
 namespace zaya::bench {
@@ -39,31 +39,37 @@ MergeVectors merge_vectors(Inputs& in) {
           in.normal(DType::f32, {D})};
 }
 
-void residual_merge_forward(benchmark::State& state) {
-  Context ctx;
-  Inputs in;
-  const DType format = activation(state);
-  const Tensor o = in.normal(format, {T, D}), x = in.normal(DType::f32, {T, D});
-  const Tensor y = in.zeros(DType::f32, {T, D});
-  const MergeVectors vectors = merge_vectors(in);
-  const double bytes = kElements * (size_of(format) + 8);
-  measure(state, {.bytes = bytes}, [&] { residual_merge_forward(ctx, y, o, x, vectors); });
+Merge merge_of(Inputs& in, DType format) {
+  return {in.normal(DType::f32, {T, D}), in.normal(format, {T, D}), in.normal(DType::f32, {T, D}),
+          merge_vectors(in)};
 }
-ZAYA_BENCHMARK_FORMATS(residual_merge_forward);
 
-void residual_merge_backward(benchmark::State& state) {
+void merge_norm_forward(benchmark::State& state) {
   Context ctx;
   Inputs in;
   const DType format = activation(state);
-  const Tensor o = in.normal(format, {T, D}), x = in.normal(DType::f32, {T, D});
-  const Tensor dy = in.normal(DType::f32, {T, D});
-  const Tensor dx = in.zeros(DType::f32, {T, D}), d_o = in.zeros(format, {T, D});
-  const MergeVectors vectors = merge_vectors(in), dvectors = merge_vectors(in);
-  const double bytes = kElements * (2 * size_of(format) + 12);
-  measure(state, {.bytes = bytes},
-          [&] { residual_merge_backward(ctx, dx, d_o, dvectors, dy, o, x, vectors); });
+  const Merge merge = merge_of(in, format);
+  const Tensor h = in.zeros(format, {T, D}), rstd = in.zeros(DType::f32, {T});
+  const Tensor weight = in.normal(DType::f32, {D});
+  const double bytes = kElements * (2 * size_of(format) + 8);
+  measure(state, {.bytes = bytes}, [&] { merge_norm_forward(ctx, merge, h, rstd, weight, 1e-5f); });
 }
-ZAYA_BENCHMARK_FORMATS(residual_merge_backward);
+ZAYA_BENCHMARK_FORMATS(merge_norm_forward);
+
+void merge_norm_backward(benchmark::State& state) {
+  Context ctx;
+  Inputs in;
+  const DType format = activation(state);
+  const Merge merge = merge_of(in, format);
+  const MergeVectors dvectors = merge_vectors(in);
+  const Tensor dx = in.zeros(DType::f32, {T, D}), d_o = in.zeros(format, {T, D});
+  const Tensor dh = in.normal(DType::f32, {T, D}), rstd = in.zeros(DType::f32, {T});
+  const Tensor weight = in.normal(DType::f32, {D}), dweight = in.zeros(DType::f32, {D});
+  const double bytes = kElements * (2 * size_of(format) + 20);  // dx is read and written
+  measure(state, {.bytes = bytes},
+          [&] { merge_norm_backward(ctx, dx, d_o, dvectors, dweight, dh, merge, rstd, weight); });
+}
+ZAYA_BENCHMARK_FORMATS(merge_norm_backward);
 
 }  // namespace
 }  // namespace zaya::bench

@@ -16,7 +16,7 @@ import tempfile
 
 # From the bottom up: a room includes itself and the rooms before it.
 ROOMS = ["core", "backend", "ops", "comm", "model", "data", "optim", "checkpoint", "infer", "eval",
-         "train", "cmd"]
+         "train", "plan", "cmd"]
 HANDS_OFF_TENSORS = {"model", "optim", "train"}
 # Files that write a few numbers the host counted; a GPU backend has to move them into an op.
 MAY_TOUCH_TENSORS = {"optim/balancing.cpp"}

@@ -49,13 +49,19 @@ std::string usage_text(const CLI::App* app, const CLI::Error& error) {
 int main(int argc, char** argv) {
   using namespace zaya;
   fill_standard_streams();
+  set_thread_count(0);            // OMP_NUM_THREADS, but no more than there are cores
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error with a message, not a signal
   CLI::App app{
       "zaya trains, resumes, evaluates and runs ZAYA1-class mixture-of-experts language models."};
   app.name("zaya");
   app.require_subcommand(1);
   app.failure_message(usage_text);
-  app.set_version_flag("--version", fmt::format("zaya {} ({})", ZAYA_VERSION, instruction_set()));
+  // Before the version, which tells what it leaves.
+  app.add_flag_callback("--avx2", leave_avx512_unused,
+                        "use no AVX-512: gives the bits of a machine that has none, to go on with "
+                        "its run or to repeat it");
+  app.set_version_flag("--version",
+                       [] { return fmt::format("zaya {} ({})", ZAYA_VERSION, instruction_set()); });
   app.footer("Start with ./quickstart.sh, or: zaya train recipes/quickstart.toml --help");
   app.add_option_function<int>(
          "--threads", [](int count) { set_thread_count(count); },
@@ -68,6 +74,7 @@ int main(int argc, char** argv) {
   add_pack_command(app);
   add_parity_command(app);
   add_inspect_command(app);
+  add_bench_command(app);
   try {
     app.parse(argc, argv);
     finish_output();

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <csignal>
 
@@ -7,6 +6,7 @@
 #include "cmd/commands.h"
 #include "cmd/progress_line.h"
 #include "core/error.h"
+#include "plan/memory_use.h"
 #include "train/plan_text.h"
 #include "train/trainer.h"
 
@@ -35,16 +35,6 @@ void catch_stop_signals() {
   if (std::signal(SIGHUP, on_stop_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
   // Ctrl-C under "| tee log" ends tee first; the checkpoint must still be written.
   std::signal(SIGPIPE, SIG_IGN);
-}
-
-// Refuses at once what would be killed for memory once it has filled its buffers.
-void require_memory(const MemoryPlan& plan) {
-  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
-  if (machine > 0 && plan.total() > machine)
-    fail(
-        "the run needs {} of memory, this machine has {}: a smaller model, sequence or "
-        "phases.micro_batch_tokens would fit",
-        short_bytes(plan.total()), short_bytes(machine));
 }
 
 // Shows a run to a person: the progress line, validations, and what they should know.
@@ -76,7 +66,7 @@ void report(const TrainResult& result, const StepPlan& plan, const std::string& 
 }
 
 void run(const Options& options) {
-  const Recipe recipe = load_recipe(options.recipe, options.set);
+  Recipe recipe = load_recipe(options.recipe, options.set);
   const StepPlan plan(recipe);
   const DType compute = resolve_precision(recipe.dtype);
   const MemoryPlan memory = memory_plan(recipe, compute, recipe_activation_bytes(recipe, compute));
@@ -85,7 +75,10 @@ void run(const Options& options) {
   else
     fmt::print("{}", plan_text(recipe, plan, memory, compute));
   if (options.dry_run) return;
-  require_memory(memory);
+  // What auto came to here is part of the run: another machine goes on with it or refuses.
+  recipe.dtype = compute == DType::bf16 ? Precision::bf16 : Precision::f32;
+  require_memory("the run (a smaller model, sequence or phases.micro_batch_tokens would take less)",
+                 memory.total());
 
   if (recipe.threads > 0) set_thread_count(recipe.threads);
   const std::string out = options.out.empty() ? "runs/" + recipe.name : options.out;

@@ -66,6 +66,12 @@ struct Tensor {
     return as<T>() + i * row_stride;
   }
 
+  // Where an element is, whatever the format.
+  char* address(int64_t row, int64_t column = 0) const {
+    return static_cast<char*>(data) +
+           (row * row_stride + column) * static_cast<int64_t>(size_of(dtype));
+  }
+
   // Views of part of the data. Rows and columns are those of the flattened [rows, columns] matrix.
   Tensor row_range(int64_t begin, int64_t end) const;
   Tensor column_range(int64_t begin, int64_t end) const;

@@ -1,5 +1,6 @@
 #include "model/attention.h"
 
+#include <array>
 #include <cmath>
 
 #include "ops/attention/attention.h"
@@ -8,7 +9,6 @@
 #include "ops/cca/history.h"
 #include "ops/cca/qk_norm_rope.h"
 #include "ops/cca/value_shift.h"
-#include "ops/elementwise/elementwise.h"
 #include "ops/linear/linear.h"
 
 namespace zaya {
@@ -36,17 +36,77 @@ Tensor delayed_part(const ModelConfig& c, const Tensor& v) {
   return v.column_range(c.key_channels() / 2, c.key_channels());
 }
 
-// v = concat(Wv_current h_t, Wv_delayed h_{t-1}).
-void values_forward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
-                    const Tensor& v, const Tensor& h, const AttentionInputs& in, Arena& scratch) {
+// The four layers that read h, with their outputs: queries and keys [T, C], values of the token
+// itself and of the token before [T, nk d / 2].
+std::array<LinearPart, 4> projections(const ModelConfig& c, const AttentionParameters& w,
+                                      const Tensor& qk, const Tensor& current,
+                                      const Tensor& delayed) {
+  const auto part = [](const Tensor& y, const Parameter* p) {
+    return LinearPart{y, p->compute, p->gradient};
+  };
+  return {part(query_part(c, qk), w.q_proj), part(key_part(c, qk), w.k_proj),
+          part(current, w.v_proj_current), part(delayed, w.v_proj_delayed)};
+}
+
+// saved.qk0, and saved.v = concat(Wv_current h_t, Wv_delayed h_{t-1}).
+void project_forward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
+                     const AttentionSaved& saved, const Tensor& h, const AttentionInputs& in,
+                     Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::projections);
   ArenaScope scope(scratch);
   const Tensor delayed = scratch.tensor(h.dtype, {h.rows(), c.key_channels() / 2});
-  linear_forward(ctx, current_part(c, v), h, w.v_proj_current->compute);
-  linear_forward(ctx, delayed, h, w.v_proj_delayed->compute);
+  linear_forward(ctx, projections(c, w, saved.qk0, current_part(c, saved.v), delayed), h);
   const Tensor previous =
       in.memory ? in.memory->delayed_value.reshaped({1, delayed.columns()}) : Tensor();
-  value_shift_forward(ctx, delayed_part(c, v), delayed, previous, in.batch->sequences());
+  value_shift_forward(ctx, delayed_part(c, saved.v), delayed, previous, in.batch->sequences());
   if (in.memory) history_append(ctx, in.memory->delayed_value, delayed, in.batch->sequences());
+}
+
+// saved.q and saved.k from saved.qk0.
+void convolve_forward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
+                      const AttentionSaved& saved, const AttentionInputs& in) {
+  const Timed timed(ctx.profile, OpGroup::convolutions);
+  const Ragged sequences = in.batch->sequences();
+  depthwise_conv_forward(ctx, saved.depthwise, saved.qk0,
+                         in.memory ? in.memory->conv_rows : Tensor(), w.depthwise->weight,
+                         w.depthwise_bias->weight, sequences, c.cca_time1 - 1);
+  if (in.memory) history_append(ctx, in.memory->conv_rows, saved.qk0, sequences);
+  grouped_conv_forward(ctx, saved.z, saved.depthwise, w.grouped->weight, w.grouped_bias->weight,
+                       sequences);
+  qk_norm_rope_forward(ctx, saved.q, saved.k, saved.z, saved.qk0, w.temp->weight, in.rotary.cos,
+                       in.rotary.sin, in.batch->positions(), qk_shape(c));
+}
+
+// dqk0 [T, C] A: overwritten, from dq and dk.
+void convolve_backward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
+                       const Tensor& dqk0, const Tensor& dq, const Tensor& dk,
+                       const AttentionSaved& saved, const AttentionInputs& in, Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::convolutions);
+  const Ragged sequences = in.batch->sequences();
+  const Shape shape{dq.rows(), c.qk_channels()};
+  ArenaScope scope(scratch);
+  const Tensor dz = scratch.tensor(DType::f32, shape);
+  const Tensor ddepthwise = scratch.tensor(DType::f32, saved.depthwise.shape);
+  const Tensor mean = dqk0.dtype == DType::f32 ? dqk0 : scratch.tensor(DType::f32, shape);
+  qk_norm_rope_backward(ctx, dz, mean, w.temp->gradient, dq, dk, saved.z, saved.qk0, w.temp->weight,
+                        in.rotary.cos, in.rotary.sin, in.batch->positions(), qk_shape(c));
+  grouped_conv_backward(ctx, ddepthwise, w.grouped->gradient, w.grouped_bias->gradient, dz,
+                        saved.depthwise, w.grouped->weight, sequences);
+  depthwise_conv_backward(ctx, dqk0, w.depthwise->gradient, w.depthwise_bias->gradient, mean,
+                          ddepthwise, saved.qk0, w.depthwise->weight, sequences, c.cca_time1 - 1);
+}
+
+// dh [T, D] f32: overwritten, from dqk0 and dv.
+void project_backward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
+                      const Tensor& dh, const Tensor& dqk0, const Tensor& dv, const Tensor& h,
+                      const AttentionInputs& in, Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::projections);
+  ArenaScope scope(scratch);
+  const Tensor ddelayed = scratch.tensor(dv.dtype, {dv.rows(), c.key_channels() / 2});
+  value_shift_backward(ctx, ddelayed, delayed_part(c, dv), in.batch->sequences());
+  const auto parts = projections(c, w, dqk0, current_part(c, dv), ddelayed);
+  linear_backward_input(ctx, dh, parts);
+  linear_backward_weight(ctx, parts, h);
 }
 
 }  // namespace
@@ -84,7 +144,6 @@ AttentionSaved plan_attention(Arena& arena, const ModelConfig& c, DType activati
 void attention_forward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
                        const Tensor& out, AttentionSaved& saved, const Tensor& h,
                        const AttentionInputs& in, Arena& scratch) {
-  const Ragged sequences = in.batch->sequences();
   AttentionMemory* memory = in.memory;
   Tensor keys = saved.k, values = saved.v;  // what the queries see: these tokens', or all so far
   if (memory) {
@@ -96,67 +155,40 @@ void attention_forward(Context& ctx, const ModelConfig& c, const AttentionParame
     saved.v = values.row_range(past, span.k_length);
   }
 
-  linear_forward(ctx, query_part(c, saved.qk0), h, w.q_proj->compute);
-  linear_forward(ctx, key_part(c, saved.qk0), h, w.k_proj->compute);
-  values_forward(ctx, c, w, saved.v, h, in, scratch);
-  depthwise_conv_forward(ctx, saved.depthwise, saved.qk0, memory ? memory->conv_rows : Tensor(),
-                         w.depthwise->weight, w.depthwise_bias->weight, sequences, c.cca_time1 - 1);
-  if (memory) history_append(ctx, memory->conv_rows, saved.qk0, sequences);
-  grouped_conv_forward(ctx, saved.z, saved.depthwise, w.grouped->weight, w.grouped_bias->weight,
-                       sequences);
-  qk_norm_rope_forward(ctx, saved.q, saved.k, saved.z, saved.qk0, w.temp->weight, in.rotary.cos,
-                       in.rotary.sin, in.batch->positions(), qk_shape(c));
-  attention_forward(ctx, saved.mixed, saved.lse, saved.q, keys, values, in.batch->spans(),
-                    attention_shape(c, in.window));
+  project_forward(ctx, c, w, saved, h, in, scratch);
+  convolve_forward(ctx, c, w, saved, in);
+  {
+    const Timed timed(ctx.profile, OpGroup::attention);
+    attention_forward(ctx, saved.mixed, saved.lse, saved.q, keys, values, in.batch->spans(),
+                      attention_shape(c, in.window));
+  }
+  const Timed timed(ctx.profile, OpGroup::projections);
   linear_forward(ctx, out, saved.mixed, w.o_proj->compute);
 }
 
 void attention_backward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
                         const Tensor& dh, const Tensor& dout, const AttentionSaved& saved,
                         const Tensor& h, const AttentionInputs& in, Arena& scratch) {
-  const Ragged sequences = in.batch->sequences();
-  const int64_t T = h.rows(), C = c.qk_channels();
+  const int64_t T = h.rows();
   const DType activation = h.dtype;
   ArenaScope scope(scratch);
   const Tensor dmixed = scratch.tensor(activation, {T, c.query_channels()});
   const Tensor dq = scratch.tensor(activation, {T, c.query_channels()});
   const Tensor dk = scratch.tensor(activation, {T, c.key_channels()});
   const Tensor dv = scratch.tensor(activation, {T, c.key_channels()});
-  const Tensor ddelayed = scratch.tensor(activation, {T, c.key_channels() / 2});
-  const Tensor dz = scratch.tensor(DType::f32, {T, C});
-  const Tensor ddepthwise = scratch.tensor(DType::f32, saved.depthwise.shape);
-  const Tensor dqk0_mean = scratch.tensor(DType::f32, {T, C});
-  const Tensor dqk0_conv = scratch.tensor(DType::f32, {T, C});
-  const Tensor dqk0 = activation == DType::f32 ? dqk0_mean : scratch.tensor(activation, {T, C});
-
-  linear_backward_input(ctx, dmixed, dout, w.o_proj->compute, Into::overwrite);
-  linear_backward_weight(ctx, w.o_proj->gradient, dout, saved.mixed);
-  attention_backward(ctx, dq, dk, dv, dmixed, saved.mixed, saved.lse, saved.q, saved.k, saved.v,
-                     in.batch->spans(), attention_shape(c, in.window));
-  qk_norm_rope_backward(ctx, dz, dqk0_mean, w.temp->gradient, dq, dk, saved.z, saved.qk0,
-                        w.temp->weight, in.rotary.cos, in.rotary.sin, in.batch->positions(),
-                        qk_shape(c));
-  grouped_conv_backward(ctx, ddepthwise, w.grouped->gradient, w.grouped_bias->gradient, dz,
-                        saved.depthwise, w.grouped->weight, sequences);
-  depthwise_conv_backward(ctx, dqk0_conv, w.depthwise->gradient, w.depthwise_bias->gradient,
-                          ddepthwise, saved.qk0, w.depthwise->weight, sequences, c.cca_time1 - 1);
-  add(ctx, dqk0_mean, dqk0_conv);
-  if (activation != DType::f32) convert(ctx, dqk0, dqk0_mean);
-  value_shift_backward(ctx, ddelayed, delayed_part(c, dv), sequences);
-
-  struct Projection {
-    Parameter* parameter;
-    Tensor dy;
-  };
-  Into into = Into::overwrite;
-  for (const Projection& p :
-       {Projection{w.q_proj, query_part(c, dqk0)}, Projection{w.k_proj, key_part(c, dqk0)},
-        Projection{w.v_proj_current, current_part(c, dv)},
-        Projection{w.v_proj_delayed, ddelayed}}) {
-    linear_backward_input(ctx, dh, p.dy, p.parameter->compute, into);
-    linear_backward_weight(ctx, p.parameter->gradient, p.dy, h);
-    into = Into::add;
+  const Tensor dqk0 = scratch.tensor(activation, {T, c.qk_channels()});
+  {
+    const Timed timed(ctx.profile, OpGroup::projections);
+    linear_backward_input(ctx, dmixed, dout, w.o_proj->compute, Into::overwrite);
+    linear_backward_weight(ctx, w.o_proj->gradient, dout, saved.mixed);
   }
+  {
+    const Timed timed(ctx.profile, OpGroup::attention);
+    attention_backward(ctx, dq, dk, dv, dmixed, saved.mixed, saved.lse, saved.q, saved.k, saved.v,
+                       in.batch->spans(), attention_shape(c, in.window));
+  }
+  convolve_backward(ctx, c, w, dqk0, dq, dk, saved, in, scratch);
+  project_backward(ctx, c, w, dh, dqk0, dv, h, in, scratch);
 }
 
 }  // namespace zaya

@@ -1,7 +1,5 @@
 #include "model/block.h"
 
-#include "ops/norm/rms_norm.h"
-
 namespace zaya {
 namespace {
 
@@ -9,6 +7,14 @@ MergeParameters merge_parameters(Parameters& parameters, const std::string& pref
   return {&parameters.find(prefix + "hidden_states_bias"),
           &parameters.find(prefix + "hidden_states_scale"),
           &parameters.find(prefix + "residual_bias"), &parameters.find(prefix + "residual_scale")};
+}
+
+Merge attention_merge(const BlockParameters& w, const BlockSaved& saved, const Tensor& x) {
+  return {saved.middle, saved.attention_out, x, w.attention_merge.weights()};
+}
+
+Merge experts_merge(const BlockParameters& w, const BlockSaved& saved) {
+  return {saved.out, saved.experts_out, saved.middle, w.experts_merge.weights()};
 }
 
 }  // namespace
@@ -49,40 +55,34 @@ BlockSaved plan_block(Arena& arena, const ModelConfig& c, DType activation, int6
 }
 
 void block_forward(Context& ctx, const ModelConfig& c, const BlockParameters& w, BlockSaved& saved,
-                   const Tensor& x, const Tensor& router_state, const AttentionInputs& attention,
-                   Arena& scratch) {
-  rms_norm_forward(ctx, saved.input_h, saved.input_rstd, x, w.input_norm->weight, c.rms_norm_eps);
+                   const NormAfter& after, const Tensor& x, const Tensor& router_state,
+                   const AttentionInputs& attention, Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::norms);
   attention_forward(ctx, c, w.attention, saved.attention_out, saved.attention, saved.input_h,
                     attention, scratch);
-  residual_merge_forward(ctx, saved.middle, saved.attention_out, x, w.attention_merge.weights());
-
-  rms_norm_forward(ctx, saved.experts_h, saved.experts_rstd, saved.middle, w.experts_norm->weight,
-                   c.rms_norm_eps);
+  merge_norm_forward(ctx, attention_merge(w, saved, x), saved.experts_h, saved.experts_rstd,
+                     w.experts_norm->weight, c.rms_norm_eps);
   experts_forward(ctx, c, w.experts, saved.experts_out, saved.experts, saved.experts_h,
                   router_state, scratch);
-  residual_merge_forward(ctx, saved.out, saved.experts_out, saved.middle,
-                         w.experts_merge.weights());
+  merge_norm_forward(ctx, experts_merge(w, saved), after.h, after.rstd, after.weight->weight,
+                     c.rms_norm_eps);
 }
 
 void block_backward(Context& ctx, const ModelConfig& c, const BlockParameters& w, const Tensor& dx,
-                    const Tensor& drouter_state, const BlockSaved& saved, const Tensor& x,
-                    const Tensor& router_state, const AttentionInputs& attention, Arena& scratch) {
+                    const Tensor& dh, const Tensor& drouter_state, const BlockSaved& saved,
+                    const NormAfter& after, const Tensor& x, const Tensor& router_state,
+                    const AttentionInputs& attention, Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::norms);
   ArenaScope scope(scratch);
   const Tensor dout = scratch.tensor(saved.input_h.dtype, saved.input_h.shape);
-  const Tensor dh = scratch.tensor(DType::f32, saved.input_h.shape);
-
-  residual_merge_backward(ctx, dx, dout, w.experts_merge.gradients(), dx, saved.experts_out,
-                          saved.middle, w.experts_merge.weights());
+  merge_norm_backward(ctx, dx, dout, w.experts_merge.gradients(), after.weight->gradient, dh,
+                      experts_merge(w, saved), after.rstd, after.weight->weight);
   experts_backward(ctx, c, w.experts, dh, drouter_state, dout, saved.experts, saved.experts_h,
                    router_state, scratch);
-  rms_norm_backward(ctx, dx, w.experts_norm->gradient, dh, saved.middle, w.experts_norm->weight,
-                    saved.experts_rstd);
-
-  residual_merge_backward(ctx, dx, dout, w.attention_merge.gradients(), dx, saved.attention_out, x,
-                          w.attention_merge.weights());
+  merge_norm_backward(ctx, dx, dout, w.attention_merge.gradients(), w.experts_norm->gradient, dh,
+                      attention_merge(w, saved, x), saved.experts_rstd, w.experts_norm->weight);
   attention_backward(ctx, c, w.attention, dh, dout, saved.attention, saved.input_h, attention,
                      scratch);
-  rms_norm_backward(ctx, dx, w.input_norm->gradient, dh, x, w.input_norm->weight, saved.input_rstd);
 }
 
 }  // namespace zaya

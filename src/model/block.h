@@ -1,9 +1,10 @@
 #pragma once
-// One block: norm, attention, merge; norm, experts, merge. T tokens, D hidden.
+// One block: attention, merge and the norm that follows; experts, merge and the norm that follows,
+// which is the next block's, or the head's. T tokens, D hidden.
 
 #include "model/attention.h"
 #include "model/experts.h"
-#include "ops/norm/residual_merge.h"
+#include "ops/norm/merge_norm.h"
 
 namespace zaya {
 
@@ -45,17 +46,26 @@ struct BlockSaved {
 BlockSaved plan_block(Arena& arena, const ModelConfig& config, DType activation, int64_t T,
                       int64_t S);
 
-// x [T, D] f32: the residual stream before the block; saved.out holds it after.
+// The norm that reads the residual stream after a block.
+struct NormAfter {
+  Parameter* weight;  // [D]
+  Tensor h;           // [T, D] A, written by the block's forward
+  Tensor rstd;        // [T]
+};
+
+// x [T, D] f32: the residual stream before the block; saved.out holds it after. saved.input_h and
+// input_rstd hold its norm already.
 // router_state [T, R]: of the block before; null data in block 0.
 void block_forward(Context& ctx, const ModelConfig& config, const BlockParameters& weights,
-                   BlockSaved& saved, const Tensor& x, const Tensor& router_state,
-                   const AttentionInputs& attention, Arena& scratch);
+                   BlockSaved& saved, const NormAfter& after, const Tensor& x,
+                   const Tensor& router_state, const AttentionInputs& attention, Arena& scratch);
 
-// dx [T, D] f32: the gradient of saved.out on entry, of x on return.
+// dx [T, D] f32: the gradient of saved.out on entry, of x on return, other than through the norms.
+// dh [T, D] f32: the gradient of after.h on entry, of saved.input_h on return.
 // drouter_state [T, R]: likewise for the router's state (router_backward).
 void block_backward(Context& ctx, const ModelConfig& config, const BlockParameters& weights,
-                    const Tensor& dx, const Tensor& drouter_state, const BlockSaved& saved,
-                    const Tensor& x, const Tensor& router_state, const AttentionInputs& attention,
-                    Arena& scratch);
+                    const Tensor& dx, const Tensor& dh, const Tensor& drouter_state,
+                    const BlockSaved& saved, const NormAfter& after, const Tensor& x,
+                    const Tensor& router_state, const AttentionInputs& attention, Arena& scratch);
 
 }  // namespace zaya

@@ -42,6 +42,7 @@ ExpertsSaved plan_experts(Arena& arena, const ModelConfig& c, DType activation, 
 void experts_forward(Context& ctx, const ModelConfig& c, const ExpertsParameters& w,
                      const Tensor& out, const ExpertsSaved& saved, const Tensor& h,
                      const Tensor& previous, Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::experts);
   ArenaScope scope(scratch);
   router_forward(ctx, c, w.router, saved.router, h, previous, scratch);
   sort_by_expert(ctx, saved.order, saved.offsets, saved.router.choice);
@@ -57,11 +58,13 @@ void experts_backward(Context& ctx, const ModelConfig& c, const ExpertsParameter
                       const Tensor& dh, const Tensor& dstate, const Tensor& dout,
                       const ExpertsSaved& saved, const Tensor& h, const Tensor& previous,
                       Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::experts);
   ArenaScope scope(scratch);
   const Tensor doutput = scratch.tensor(dout.dtype, saved.output.shape);
   const Tensor dinner = scratch.tensor(dout.dtype, saved.inner.shape);
   const Tensor dgate_up = scratch.tensor(dout.dtype, saved.gate_up.shape);
-  const Tensor dskipped = scratch.tensor(DType::f32, h.shape);
+  const bool passes = c.skip == Skip::pass;
+  const Tensor dskipped = passes ? scratch.tensor(DType::f32, h.shape) : Tensor();
   const Tensor dgate = scratch.tensor(DType::f32, saved.router.gate.shape);
 
   combine_backward(ctx, doutput, dskipped, dgate, dout, saved.output,
@@ -75,7 +78,7 @@ void experts_backward(Context& ctx, const ModelConfig& c, const ExpertsParameter
   const Tensor dsorted = doutput;  // its last reader is done
   expert_linear_backward_input(ctx, dsorted, dgate_up, w.gate_up_proj->compute, saved.offsets);
   scatter_rows(ctx, dh, dsorted, saved.order, saved.offsets);
-  if (c.skip == Skip::pass) add(ctx, dh, dskipped);
+  if (passes) add(ctx, dh, dskipped);
   router_backward(ctx, c, w.router, dh, dstate, dgate, saved.router, h, previous, scratch);
 }
 

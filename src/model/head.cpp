@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/elementwise/elementwise.h"
 #include "ops/linear/linear.h"
 #include "ops/loss/cross_entropy.h"
-#include "ops/norm/rms_norm.h"
 
 namespace zaya {
 namespace {
@@ -25,8 +23,8 @@ HeadParameters head_parameters(Parameters& parameters, const ModelConfig& c) {
 }
 
 int64_t head_chunk_rows(int64_t vocab_size) {
-  constexpr int64_t kRowTile = 192;  // rows of a matrix product's tile
-  constexpr int64_t kLogits = int64_t{4} << 20;
+  constexpr int64_t kRowTile = 256;  // rows of a matrix product's tile
+  constexpr int64_t kLogits = int64_t{8} << 20;
   return std::clamp(kLogits / vocab_size / kRowTile, int64_t{1}, int64_t{8}) * kRowTile;
 }
 
@@ -35,17 +33,13 @@ HeadSaved plan_head(Arena& arena, const ModelConfig& c, DType activation, int64_
           arena.tensor(DType::f32, {T})};
 }
 
-void head_norm(Context& ctx, const ModelConfig& c, const HeadParameters& w, const HeadSaved& saved,
-               const Tensor& x) {
-  rms_norm_forward(ctx, saved.h, saved.rstd, x, w.norm->weight, c.rms_norm_eps);
-}
-
 void head_logits(Context& ctx, const HeadParameters& w, const Tensor& logits, const Tensor& h) {
   linear_forward(ctx, logits, h, w.weight->compute);
 }
 
 void head_losses(Context& ctx, const HeadParameters& w, const HeadSaved& saved,
                  const Tensor& labels, Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::head);
   const int64_t T = saved.h.rows(), V = w.weight->spec.shape[0];
   ArenaScope scope(scratch);
   const Tensor logits = scratch.tensor(DType::f32, {std::min(T, head_chunk_rows(V)), V});
@@ -57,16 +51,16 @@ void head_losses(Context& ctx, const HeadParameters& w, const HeadSaved& saved,
   });
 }
 
-void head_losses_backward(Context& ctx, const HeadParameters& w, const Tensor& dx,
-                          const HeadSaved& saved, const Tensor& x, const Tensor& labels,
-                          float scale, Arena& scratch) {
+void head_losses_backward(Context& ctx, const HeadParameters& w, const Tensor& dh,
+                          const HeadSaved& saved, const Tensor& labels, float scale,
+                          Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::head);
   const int64_t T = saved.h.rows(), V = w.weight->spec.shape[0];
   const Shape chunk{std::min(T, head_chunk_rows(V)), V};
   ArenaScope scope(scratch);
   const Tensor logits = scratch.tensor(DType::f32, chunk);
   const Tensor dlogits =
       saved.h.dtype == DType::f32 ? logits : scratch.tensor(saved.h.dtype, chunk);
-  const Tensor dh = scratch.tensor(DType::f32, saved.h.shape);
   for_each_chunk(T, V, [&](int64_t begin, int64_t end) {
     const Tensor rows = logits.row_range(0, end - begin);
     const Tensor drows = dlogits.row_range(0, end - begin);
@@ -77,8 +71,6 @@ void head_losses_backward(Context& ctx, const HeadParameters& w, const Tensor& d
     linear_backward_input(ctx, dh.row_range(begin, end), drows, w.weight->compute, Into::overwrite);
     linear_backward_weight(ctx, w.weight->gradient, drows, h);
   });
-  fill_zero(ctx, dx);
-  rms_norm_backward(ctx, dx, w.norm->gradient, dh, x, w.norm->weight, saved.rstd);
 }
 
 }  // namespace zaya

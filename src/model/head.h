@@ -1,6 +1,6 @@
 #pragma once
-// The head: logits = W rmsnorm(x), and cross entropy over them a few rows at a time; all logits of
-// a batch never exist together. T tokens, D hidden, V vocabulary.
+// The head: logits = W h, h the normed residual stream, and cross entropy over them a few rows at a
+// time; all logits of a batch never exist together. T tokens, D hidden, V vocabulary.
 
 #include "core/arena.h"
 #include "model/parameters.h"
@@ -25,22 +25,18 @@ struct HeadSaved {
 
 HeadSaved plan_head(Arena& arena, const ModelConfig& config, DType activation, int64_t T);
 
-// Fills saved.h with the normalised rows of x [T, D] f32.
-void head_norm(Context& ctx, const ModelConfig& config, const HeadParameters& weights,
-               const HeadSaved& saved, const Tensor& x);
-
 // logits [n, V] f32 of the rows h [n, D] of saved.h.
 void head_logits(Context& ctx, const HeadParameters& weights, const Tensor& logits,
                  const Tensor& h);
 
-// saved.losses [T] for labels [T] i32, after head_norm.
+// saved.losses [T] for labels [T] i32, saved.h being there.
 void head_losses(Context& ctx, const HeadParameters& weights, const HeadSaved& saved,
                  const Tensor& labels, Arena& scratch);
 
-// As head_losses, and: dx [T, D] f32: overwritten with the gradient of scale * (sum of losses);
-// parameter gradients add.
-void head_losses_backward(Context& ctx, const HeadParameters& weights, const Tensor& dx,
-                          const HeadSaved& saved, const Tensor& x, const Tensor& labels,
-                          float scale, Arena& scratch);
+// As head_losses, and: dh [T, D] f32: overwritten with the gradient of scale * (sum of losses);
+// the weight's gradient adds.
+void head_losses_backward(Context& ctx, const HeadParameters& weights, const Tensor& dh,
+                          const HeadSaved& saved, const Tensor& labels, float scale,
+                          Arena& scratch);
 
 }  // namespace zaya

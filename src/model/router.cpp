@@ -41,6 +41,7 @@ RouterSaved plan_router(Arena& arena, const ModelConfig& c, int64_t T) {
 void router_forward(Context& ctx, const ModelConfig& c, const RouterParameters& w,
                     const RouterSaved& saved, const Tensor& h, const Tensor& previous,
                     Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::router);
   ArenaScope scope(scratch);
   const Tensor logits = scratch.tensor(DType::f32, saved.probabilities.shape);
   linear_forward(ctx, saved.state, h, w.down_proj->weight);
@@ -59,6 +60,7 @@ void router_forward(Context& ctx, const ModelConfig& c, const RouterParameters& 
 void router_backward(Context& ctx, const ModelConfig&, const RouterParameters& w, const Tensor& dh,
                      const Tensor& dstate, const Tensor& dgate, const RouterSaved& saved,
                      const Tensor& h, const Tensor& previous, Arena& scratch) {
+  const Timed timed(ctx.profile, OpGroup::router);
   ArenaScope scope(scratch);
   const Tensor dlogits = scratch.tensor(DType::f32, saved.probabilities.shape);
   const Tensor dhidden = scratch.tensor(DType::f32, saved.state.shape);

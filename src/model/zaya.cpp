@@ -6,22 +6,22 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/embedding/embedding.h"
 #include "ops/loss/cross_entropy.h"
+#include "ops/norm/rms_norm.h"
 
 namespace zaya {
 namespace {
 
-Activations plan_activations(Arena& arena, const ModelConfig& c, DType compute, int64_t T,
-                             int64_t S) {
-  Activations a;
+// Lays out `a`, whose list of blocks keeps its memory.
+void plan_activations(Activations& a, Arena& arena, const ModelConfig& c, DType compute, int64_t T,
+                      int64_t S) {
   a.x = arena.tensor(DType::f32, {T, c.hidden_size});
-  for (int64_t block = 0; block < c.num_hidden_layers; ++block)
-    a.blocks.push_back(plan_block(arena, c, compute, T, S));
+  a.blocks.resize(static_cast<size_t>(c.num_hidden_layers));
+  for (BlockSaved& block : a.blocks) block = plan_block(arena, c, compute, T, S);
   a.head = plan_head(arena, c, compute, T);
-  return a;
 }
 
 int64_t embedding_scratch_bytes(const ModelConfig& c, int64_t T) {
-  return 4 * T * (c.hidden_size + c.router_hidden_size);
+  return 4 * T * (2 * c.hidden_size + c.router_hidden_size);
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ void Zaya::reserve(const TokenBatch& batch) {
     // Half as many again: the number of documents changes from batch to batch.
     reserved_sequences_ = std::max(S + S / 2, reserved_sequences_);
     Arena plan;
-    plan_activations(plan, config_, compute_, reserved_tokens_, reserved_sequences_);
+    plan_activations(activations_, plan, config_, compute_, reserved_tokens_, reserved_sequences_);
     memory_ = Arena(plan.peak());
     planned_tokens_ = 0;
     scratch_ = Arena(static_cast<size_t>(
@@ -80,7 +80,29 @@ void Zaya::reserve(const TokenBatch& batch) {
   planned_tokens_ = T;
   planned_sequences_ = S;
   memory_.release(0);
-  activations_ = plan_activations(memory_, config_, compute_, T, S);
+  plan_activations(activations_, memory_, config_, compute_, T, S);
+}
+
+// The norm of the embedded tokens; all others follow a merge.
+void Zaya::first_norm(Context& ctx) const {
+  const Timed timed(ctx.profile, OpGroup::norms);
+  const BlockSaved& first = activations_.blocks.front();
+  rms_norm_forward(ctx, first.input_h, first.input_rstd, activations_.x,
+                   blocks_.front().input_norm->weight, config_.rms_norm_eps);
+}
+
+void Zaya::first_norm_backward(Context& ctx, const Tensor& dx, const Tensor& dh) const {
+  const Timed timed(ctx.profile, OpGroup::norms);
+  const Parameter& norm = *blocks_.front().input_norm;
+  rms_norm_backward(ctx, dx, norm.gradient, dh, activations_.x, norm.weight,
+                    activations_.blocks.front().input_rstd);
+}
+
+// The next block's first norm, or the head's.
+NormAfter Zaya::norm_after(size_t block) const {
+  if (block + 1 == blocks_.size()) return {head_.norm, activations_.head.h, activations_.head.rstd};
+  const BlockSaved& next = activations_.blocks[block + 1];
+  return {blocks_[block + 1].input_norm, next.input_h, next.input_rstd};
 }
 
 AttentionInputs Zaya::attention_inputs(const TokenBatch& batch, int64_t block) const {
@@ -93,17 +115,18 @@ void Zaya::embed(Context& ctx, const Tensor& x, const Tensor& ids) const {
 }
 
 void Zaya::forward(Context& ctx, const TokenBatch& batch) {
+  const Timed timed(ctx.profile, OpGroup::other);
   reserve(batch);
   embed(ctx, activations_.x, batch.ids());
   Tensor x = activations_.x, router_state;
+  first_norm(ctx);
   for (size_t block = 0; block < blocks_.size(); ++block) {
     BlockSaved& saved = activations_.blocks[block];
-    block_forward(ctx, config_, blocks_[block], saved, x, router_state,
+    block_forward(ctx, config_, blocks_[block], saved, norm_after(block), x, router_state,
                   attention_inputs(batch, static_cast<int64_t>(block)), scratch_);
     x = saved.out;
     router_state = saved.experts.router.state;
   }
-  head_norm(ctx, config_, head_, activations_.head, x);
 }
 
 double Zaya::losses(Context& ctx, const TokenBatch& batch) {
@@ -116,21 +139,24 @@ void Zaya::logits(Context& ctx, const Tensor& logits, int64_t begin) {
 }
 
 double Zaya::forward_backward(Context& ctx, const TokenBatch& batch, float loss_scale) {
+  const Timed timed(ctx.profile, OpGroup::other);
   forward(ctx, batch);
   ArenaScope scope(scratch_);
   const int64_t T = batch.tokens();
   const Tensor dx = scratch_.tensor(DType::f32, {T, config_.hidden_size});
+  const Tensor dh = scratch_.tensor(DType::f32, {T, config_.hidden_size});
   const Tensor dstate = scratch_.tensor(DType::f32, {T, config_.router_hidden_size});
-  head_losses_backward(ctx, head_, dx, activations_.head, activations_.blocks.back().out,
-                       batch.labels(), loss_scale, scratch_);
+  head_losses_backward(ctx, head_, dh, activations_.head, batch.labels(), loss_scale, scratch_);
+  fill_zero(ctx, dx);  // the stream ends in the head's norm
   fill_zero(ctx, dstate);
   for (int64_t block = config_.num_hidden_layers - 1; block >= 0; --block) {
     const BlockSaved* before = block > 0 ? &activations_.blocks[block - 1] : nullptr;
-    block_backward(ctx, config_, blocks_[block], dx, dstate, activations_.blocks[block],
-                   before ? before->out : activations_.x,
+    block_backward(ctx, config_, blocks_[block], dx, dh, dstate, activations_.blocks[block],
+                   norm_after(block), before ? before->out : activations_.x,
                    before ? before->experts.router.state : Tensor(), attention_inputs(batch, block),
                    scratch_);
   }
+  first_norm_backward(ctx, dx, dh);
   embedding_backward(ctx, embedding_.table->gradient, embedding_.bias->gradient,
                      embedding_.scale->gradient, dx, batch.ids(), embedding_.table->compute,
                      embedding_.bias->weight, embedding_.scale->weight);
@@ -141,13 +167,14 @@ int64_t Zaya::scratch_bytes(const ModelConfig& c, DType compute, int64_t T, int6
   const int64_t a = static_cast<int64_t>(size_of(compute));
   const int64_t D = c.hidden_size, C = c.qk_channels(), I = c.moe_intermediate_size;
   const int64_t padded = T + S * (c.cca_time1 - 1);
-  const int64_t block = T * D * (a + 4);
+  const int64_t block = T * D * a;
   const int64_t attention =
       T * a * (2 * c.query_channels() + 2 * c.key_channels() + c.key_channels() / 2 + C) +
-      4 * C * (3 * T + padded);
+      4 * C * (2 * T + padded);
   const int64_t router = 4 * T * (c.router_classes() + 2 * c.router_hidden_size);
-  const int64_t experts = T * (a * (2 * D + 3 * I) + 4 * D + 4) + router;
-  const int64_t head = std::min(T, head_chunk_rows(c.vocab_size)) * c.vocab_size * 8 + 4 * T * D;
+  const int64_t skipped = c.skip == Skip::pass ? 4 * D : 0;
+  const int64_t experts = T * (a * (2 * D + 3 * I) + skipped + 4) + router;
+  const int64_t head = std::min(T, head_chunk_rows(c.vocab_size)) * c.vocab_size * 8;
   // Tensors begin at multiples of 64 bytes. tests/unit/model checks the sum against what a step
   // takes.
   constexpr int64_t kAlignmentMargin = 64 * 64;
@@ -157,7 +184,8 @@ int64_t Zaya::scratch_bytes(const ModelConfig& c, DType compute, int64_t T, int6
 
 int64_t Zaya::activation_bytes(const ModelConfig& config, DType compute, int64_t T, int64_t S) {
   Arena plan;
-  plan_activations(plan, config, compute, T, S);
+  Activations activations;
+  plan_activations(activations, plan, config, compute, T, S);
   return static_cast<int64_t>(plan.peak()) + scratch_bytes(config, compute, T, S);
 }
 

@@ -50,6 +50,9 @@ class Zaya {
 
  private:
   void reserve(const TokenBatch& batch);
+  void first_norm(Context& ctx) const;
+  void first_norm_backward(Context& ctx, const Tensor& dx, const Tensor& dh) const;
+  NormAfter norm_after(size_t block) const;
   AttentionInputs attention_inputs(const TokenBatch& batch, int64_t block) const;
 
   ModelConfig config_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "backend/cpu/matmul_kernel.h"
 #include "ops/optim/adamw.h"
 #include "ops/optim/sum_squares.h"
 #include "optim/balancing.h"
@@ -66,6 +67,7 @@ Optimizer::Optimizer(Parameters& parameters, const OptimizerConfig& config)
     const Role role = state.parameter->spec.role;
     if (uses_muon(role))
       append_matrices(role == Role::router_matrix ? router_matrices_ : matrices_, state);
+    if (role == Role::matrix && multiplies_bf16()) products_ = state.parameter->compute.dtype;
   }
 }
 
@@ -100,9 +102,13 @@ float Optimizer::weight_decay(Role role) const {
   return role == Role::embedding ? static_cast<float>(config_.embedding_weight_decay) : 0.0f;
 }
 
-MuonSettings Optimizer::muon_settings(float learning_rate, float clip) const {
-  return {learning_rate, static_cast<float>(config_.muon_momentum), config_.nesterov,
-          static_cast<float>(config_.weight_decay), clip};
+MuonSettings Optimizer::muon_settings(float learning_rate, float clip, DType products) const {
+  return {.learning_rate = learning_rate,
+          .momentum = static_cast<float>(config_.muon_momentum),
+          .nesterov = config_.nesterov,
+          .weight_decay = static_cast<float>(config_.weight_decay),
+          .gradient_scale = clip,
+          .products = products};
 }
 
 void Optimizer::update(Context& ctx, const LearningRates& rates, double gradient_norm) {
@@ -110,8 +116,8 @@ void Optimizer::update(Context& ctx, const LearningRates& rates, double gradient
   const float clip = config_.clip_norm > 0 && gradient_norm > config_.clip_norm
                          ? static_cast<float>(config_.clip_norm / gradient_norm)
                          : 1.0f;
-  muon_update(ctx, matrices_, muon_settings(rates.muon, clip));
-  muon_update(ctx, router_matrices_, muon_settings(rates.router, clip));
+  muon_update(ctx, matrices_, muon_settings(rates.muon, clip, products_));
+  muon_update(ctx, router_matrices_, muon_settings(rates.router, clip, DType::f32));
   for (const OptimizerState& state : states_) {
     const Parameter& p = *state.parameter;
     const Role role = p.spec.role;

@@ -51,7 +51,7 @@ class Optimizer {
  private:
   bool uses_muon(Role role) const;
   float weight_decay(Role role) const;
-  MuonSettings muon_settings(float learning_rate, float clip) const;
+  MuonSettings muon_settings(float learning_rate, float clip, DType products) const;
 
   Parameters& parameters_;
   OptimizerConfig config_;
@@ -59,6 +59,9 @@ class Optimizer {
   std::vector<OptimizerState> states_;
   // Every logical matrix under Muon.
   std::vector<MuonMatrix> matrices_, router_matrices_;
+  // What Muon multiplies for matrices_: bf16 where the model does, too, and the machine can. The
+  // router's stay f32, as in the model.
+  DType products_ = DType::f32;
   int64_t updates_ = 0;
 };
 

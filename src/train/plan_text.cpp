@@ -42,6 +42,14 @@ std::string memory_text(const MemoryPlan& m, DType compute) {
                             short_bytes(m.activations));
 }
 
+// What products run in, and why where the recipe leaves it to the machine.
+std::string dtype_text(const Recipe& recipe, DType compute) {
+  const bool bf16 = compute == DType::bf16;
+  if (recipe.dtype != Precision::automatic) return bf16 ? "bf16" : "f32";
+  return bf16 ? "bf16 (auto: this machine multiplies bf16)"
+              : "f32 (auto: this machine has no bf16 instructions)";
+}
+
 std::string data_text(const Recipe& recipe) {
   std::string text = fmt::format("tokenizer    {}\n", recipe.tokenizer.path);
   for (const DataSource& source : recipe.data) {
@@ -124,7 +132,7 @@ MemoryPlan memory_plan(const Recipe& recipe, DType compute, int64_t activation_b
 std::string plan_text(const Recipe& recipe, const StepPlan& plan, const MemoryPlan& memory,
                       DType compute) {
   return fmt::format("recipe       {}, seed {}, {}\n", recipe.name, recipe.seed,
-                     compute == DType::bf16 ? "bf16" : "f32") +
+                     dtype_text(recipe, compute)) +
          model_text(recipe) + memory_text(memory, compute) + data_text(recipe) +
          phases_text(recipe, plan);
 }

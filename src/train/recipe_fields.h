@@ -119,8 +119,8 @@ void describe(V& v, Recipe& c) {
           at_least(0));
   v.field(
       "dtype", c.dtype,
-      "arithmetic of the matrix products; auto is f32: on CPUs bf16 operands are widened to f32 "
-      "products, which saves memory but no time");
+      "arithmetic of the matrix products; auto is bf16 where the machine multiplies bf16 (AVX-512 "
+      "BF16), and f32 elsewhere, where bf16 would save memory but no time");
   v.field("threads", c.threads, "0: as many as the machine has; results do not depend on it",
           between(0, 4096));
   v.field("model", c.model, "The shape of the model, in the names of HF's config.json");

@@ -89,7 +89,11 @@ void refuse_changed_recipe(const fs::path& checkpoint, const JsonObject& state,
       "{}: the recipe has changed since this checkpoint, so the run would not be the "
       "same one:",
       checkpoint.string());
-  for (const std::string& change : changes) text += "\n  " + change;
+  for (const std::string& change : changes) {
+    text += "\n  " + change;
+    if (change.starts_with("dtype:"))
+      text += " (what auto comes to depends on the machine: --set dtype=... says which)";
+  }
   text += "\nUndo the change, or start a new run with another --out.";
   throw Error(text);
 }

@@ -49,21 +49,27 @@ def interrupted_run(program, recipe, out, seconds):
     program.run("train", recipe, "--out", out)
 
 
-def main():
-    program = Program()
-    program.pack_corpus()
-    recipe = program.write_recipe()
-    plain = program.scratch / "plain"
+def check(program, dtype):
+    recipe = program.write_recipe(f"{dtype}.toml")
+    recipe.write_text(f'dtype = "{dtype}"\n' + recipe.read_text())
+    plain = program.scratch / f"{dtype}-plain"
     start = time.monotonic()
     program.run("--threads", 1, "train", recipe, "--out", plain)
     seconds = time.monotonic() - start
 
-    program.run("--threads", 2, "train", recipe, "--out", program.scratch / "threads")
-    same_outcome(plain, program.scratch / "threads")
-    killed_run(program, recipe, program.scratch / "killed", seconds)
-    same_outcome(plain, program.scratch / "killed")
-    interrupted_run(program, recipe, program.scratch / "interrupted", seconds)
-    same_outcome(plain, program.scratch / "interrupted")
+    program.run("--threads", 2, "train", recipe, "--out", program.scratch / f"{dtype}-threads")
+    same_outcome(plain, program.scratch / f"{dtype}-threads")
+    killed_run(program, recipe, program.scratch / f"{dtype}-killed", seconds)
+    same_outcome(plain, program.scratch / f"{dtype}-killed")
+    interrupted_run(program, recipe, program.scratch / f"{dtype}-interrupted", seconds)
+    same_outcome(plain, program.scratch / f"{dtype}-interrupted")
+
+
+def main():
+    program = Program()
+    program.pack_corpus()
+    for dtype in ("f32", "bf16"):
+        check(program, dtype)
 
 
 main()

@@ -9,10 +9,16 @@
 
 namespace zaya {
 
-// C [M, N] = A B (+ C when accumulate), sums in fp32.
-//   a: [M, K], or [K, M] when transpose_a.    b: [K, N], or [N, K] when transpose_b.
-//   Each f32 or bf16 (bf16 operands are exact in fp32); rows may be strided. c: f32 or bf16,
-//   rounded once when bf16. Accumulating wants an f32 c.
+// A [M, K] and B [K, N]; A is held as [K, M] when transpose_a, B as [N, K] when transpose_b.
+struct GemmTerm {
+  Tensor a;
+  Tensor b;
+};
+
+// C [M, N] = A B (+ C when accumulate), sums in fp32; with `more`, the sum of several products.
+//   a and b: f32 or bf16; rows may be strided. bf16 operands are exact in fp32 and are multiplied
+//   as bf16 pairs where the machine can and both are bf16.
+//   c: f32 or bf16, rounded once when bf16. Accumulating wants an f32 c.
 //   M, N or K may be 0; K = 0 without accumulate clears C.
 struct Gemm {
   Tensor c;
@@ -21,6 +27,7 @@ struct Gemm {
   bool transpose_a = false;
   bool transpose_b = false;
   bool accumulate = false;
+  std::span<const GemmTerm> more = {};  // must outlive the call
 };
 
 void gemm(const Gemm& product);

@@ -7,4 +7,8 @@ namespace zaya {
 // same.
 const char* instruction_set();
 
+// From now on computes as a machine without AVX-512 does, to its last bit. Call before anything is
+// computed.
+void leave_avx512_unused();
+
 }  // namespace zaya

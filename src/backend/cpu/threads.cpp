@@ -17,7 +17,7 @@ void set_thread_count(int count) {
   // More threads than cores only wait for one another. Two at least, so that tests of determinism
   // have something to compare on one core.
   const int most = std::max(omp_get_num_procs(), 2);
-  omp_set_num_threads(count > 0 ? std::min(count, most) : kDefaultThreads);
+  omp_set_num_threads(std::min(count > 0 ? count : kDefaultThreads, most));
 }
 
 // bytes == 0 frees.

@@ -34,6 +34,8 @@ struct AttentionShape {
 // lse [Tq, nq] f32: saved, log sum exp of the scaled scores; null data when not wanted. Rows that
 // no span holds are left alone. A query's bits depend on its own span alone, and not on its
 // q_length: decoding one token behind n keys gives the bits of the full forward.
+// Unseen keys are multiplied by zero: a NaN or infinity in a later token of the same sequence may
+// reach queries shortly before it (never another sequence).
 void attention_forward(Context& ctx, const Tensor& o, const Tensor& lse, const Tensor& q,
                        const Tensor& k, const Tensor& v, std::span<const AttentionSpan> spans,
                        const AttentionShape& shape);

@@ -21,19 +21,21 @@ struct Scratch {
   float* dk = nullptr;       // [k_length, D], the whole span
   float* dv = nullptr;       // [k_length, D]
   float* rows = nullptr;     // [lanes, D]
-  float* q = nullptr;        // lane panels [d][W], scaled
-  float* d_o = nullptr;      // lane panels [d][W]
+  float* q = nullptr;        // lane panels [d / kTerms][W]
+  float* d_o = nullptr;      // lane panels [d / kTerms][W]
   float* dq = nullptr;       // lane panels [d][W]
-  float* q_rows = nullptr;   // channel panels [lanes][W], scaled
-  float* do_rows = nullptr;  // channel panels [lanes][W]
+  float* q_rows = nullptr;   // channel panels [lanes / kTerms][W]
+  float* do_rows = nullptr;  // channel panels [lanes / kTerms][W]
   float* lse = nullptr;      // [lanes]
   float* delta = nullptr;    // [lanes], sum over channels of d_o * o
   float* begin = nullptr;    // [lanes], keys each lane sees
   float* end = nullptr;
-  float* k = nullptr;         // [kKeyBlock, d]
-  float* v = nullptr;         // [kKeyBlock, d]
-  float* p = nullptr;         // lane panels [kKeyBlock][W]
-  float* ds = nullptr;        // lane panels [kKeyBlock][W]
+  float* k = nullptr;         // [kKeyBlock, d / kTerms]
+  float* v = nullptr;         // [kKeyBlock, d / kTerms]
+  float* k_rows = nullptr;    // [kKeyBlock / kTerms, d]
+  float* p = nullptr;         // lane panels [kKeyBlock][W / kTerms]
+  float* ds = nullptr;        // lane panels [kKeyBlock][W / kTerms]
+  float* work = nullptr;      // p, then ds, of one panel in f32 before they are joined to words
   PanelKeys* seen = nullptr;  // [panels]
 };
 
@@ -45,36 +47,41 @@ Scratch make_scratch(int64_t k_length, int64_t block_lanes, int64_t d) {
   s.D = panels_for(d) * W;
   s.lanes = panels_for(block_lanes) * W;
   float* next = thread_buffer<Tag, float>(2 * k_length * s.D + 3 * s.lanes * (s.D + d) +
-                                          4 * s.lanes + 2 * kKeyBlock * (d + s.lanes));
+                                          4 * s.lanes + kKeyBlock * (3 * d + 2 * s.lanes + 2 * W));
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
   for (float** x : {&s.dk, &s.dv}) *x = take(k_length * s.D);
   for (float** x : {&s.rows, &s.q_rows, &s.do_rows}) *x = take(s.lanes * s.D);
   for (float** x : {&s.q, &s.d_o, &s.dq}) *x = take(s.lanes * d);
   for (float** x : {&s.lse, &s.delta, &s.begin, &s.end}) *x = take(s.lanes);
   for (float** x : {&s.p, &s.ds}) *x = take(s.lanes * kKeyBlock);
-  for (float** x : {&s.k, &s.v}) *x = take(kKeyBlock * d);
+  for (float** x : {&s.k, &s.v, &s.k_rows}) *x = take(kKeyBlock * d);
+  s.work = take(2 * kKeyBlock * W);
   s.seen = thread_buffer<SeenTag, PanelKeys>(s.lanes / W);
   return s;
 }
 
-// Lanes [lanes, D] as channel panels [lanes][W].
+// Lanes [lanes, D] as channel panels [lanes / kTerms][W].
+template <class Kind>
 void split_channels(float* to, const float* rows, int64_t lanes, int64_t D) {
   const int64_t W = panel_width();
-  for (int64_t c = 0; c < D; c += W)
-    for (int64_t m = 0; m < lanes; ++m, to += W)
-      std::memcpy(to, rows + m * D + c, W * sizeof(float));
+  for (int64_t c = 0; c < D; c += W) {
+    for (int64_t m = 0; m < lanes; ++m)
+      std::memcpy(to + m * W, rows + m * D + c, W * sizeof(float));
+    join_rows<Kind>(to, lanes, W);
+    to += lanes / Kind::kTerms * W;
+  }
 }
 
 // The block's lanes of x, in both layouts.
-template <class T>
+template <class Kind, class T>
 void gather_lanes(float* panels, float* channels, const Scratch& s, const Tensor& x,
-                  const QueryBlock& block, int64_t d, float scale) {
+                  const QueryBlock& block, int64_t d) {
   for (int64_t m = 0; m < block.lanes(); ++m)
-    widen_rows<T>(s.rows + m * s.D, s.D, x, block.row_of_lane(m), 1, block.head_of_lane(m) * d, d,
-                  scale);
+    widen_rows<T>(s.rows + m * s.D, s.D, x, block.row_of_lane(m), 1, block.head_of_lane(m) * d, d);
   std::fill(s.rows + block.lanes() * s.D, s.rows + s.lanes * s.D, 0.0f);
   transpose_to_panels(panels, s.rows, block.lanes(), s.D, d);
-  split_channels(channels, s.rows, s.lanes, s.D);
+  for (int64_t p = 0; p < s.lanes / panel_width(); ++p) join_panel<Kind>(panels, p, d);
+  split_channels<Kind>(channels, s.rows, s.lanes, s.D);
 }
 
 // lse and delta of each lane; lanes that do not exist get zeros, and so add zero to every gradient.
@@ -93,22 +100,23 @@ void gather_sums(const Scratch& s, const AttentionGradients& x, const QueryBlock
   }
 }
 
-template <class T>
+template <class Kind, class T>
 void begin_block(const Scratch& s, const AttentionGradients& x, const QueryBlock& block,
                  const AttentionShape& shape) {
   const int64_t W = panel_width(), d = shape.head_dim;
-  gather_lanes<T>(s.q, s.q_rows, s, x.q, block, d, shape.scale);
-  gather_lanes<T>(s.d_o, s.do_rows, s, x.d_o, block, d, 1.0f);
+  gather_lanes<Kind, T>(s.q, s.q_rows, s, x.q, block, d);
+  gather_lanes<Kind, T>(s.d_o, s.do_rows, s, x.d_o, block, d);
   gather_sums<T>(s, x, block, d);
   std::fill(s.dq, s.dq + s.lanes * d, 0.0f);
   for (int64_t m = 0; m < block.lanes(); m += W)
     s.seen[m / W] = panel_keys(s.begin + m, s.end + m, block, m);
 }
 
-// p = exp(score - lse) and ds = p * (dp - delta), where p holds scores and ds holds dp.
+// p = exp(scale * score - lse) and ds = scale * p * (dp - delta), where p holds scores and ds holds
+// dp.
 template <bool kMask>
 void softmax_backward_panel(const Scratch& s, float* p, float* ds, int64_t lane, int64_t first_key,
-                            int64_t count) {
+                            int64_t count, float scale) {
   const FullTag d;
   const int64_t W = panel_width(), lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t half = 0; half < W; half += lanes) {
@@ -117,82 +125,104 @@ void softmax_backward_panel(const Scratch& s, float* p, float* ds, int64_t lane,
     const auto lse = hn::LoadU(d, s.lse + m), delta = hn::LoadU(d, s.delta + m);
     for (int64_t k = 0; k < count; ++k) {
       const int64_t at = k * W + half;
-      auto weight = exp_keeping_nan(d, hn::Sub(hn::LoadU(d, p + at), lse));
+      const auto score = hn::Mul(hn::LoadU(d, p + at), hn::Set(d, scale));
+      auto weight = exp_keeping_nan(d, hn::Sub(score, lse));
       if (kMask) {
         const auto key = hn::Set(d, static_cast<float>(first_key + k));
         weight = hn::IfThenElseZero(hn::And(hn::Ge(key, begin), hn::Lt(key, end)), weight);
       }
       hn::StoreU(weight, d, p + at);
-      hn::StoreU(hn::Mul(weight, hn::Sub(hn::LoadU(d, ds + at), delta)), d, ds + at);
+      const auto change = hn::Mul(weight, hn::Sub(hn::LoadU(d, ds + at), delta));
+      hn::StoreU(hn::Mul(change, hn::Set(d, scale)), d, ds + at);
     }
   }
 }
 
-// p, ds and dq of one panel; keys of the block outside `range` get p = ds = 0.
-void backward_panel(const Scratch& s, int64_t lane, const KeyRange& keys, int64_t d) {
-  const int64_t W = panel_width();
-  float* p = s.p + lane * kKeyBlock;
-  float* ds = s.ds + lane * kKeyBlock;
+// Rows [count][W] of f32 as words along the lanes, [count][W / 2].
+void store_words_along_lanes(float* to, const float* from, int64_t count) {
+  bf16* halves = reinterpret_cast<bf16*>(to);
+  for_each_vector(count * panel_width(),
+                  [&](auto d, int64_t i) { store(load(d, from + i), d, halves + i); });
+}
+
+// p, ds and dq of one panel; keys of the block that no lane sees get p = ds = 0.
+template <class Kind>
+void backward_panel(const Scratch& s, int64_t lane, const KeyRange& keys,
+                    const AttentionShape& shape) {
+  constexpr int64_t kTerms = Kind::kTerms;
+  const int64_t W = panel_width(), d = shape.head_dim, channels = d / kTerms;
+  const int64_t block = whole_elements<Kind>(keys.end - keys.begin);
+  float* p = kTerms == 1 ? s.p + lane * kKeyBlock : s.work;
+  float* ds = kTerms == 1 ? s.ds + lane * kKeyBlock : s.work + kKeyBlock * W;
   const PanelKeys& seen = s.seen[lane / W];
   KeyRange range = intersect(keys, seen.any);
-  if (range.empty()) range = {keys.begin, keys.begin};
+  range = range.empty() ? KeyRange{keys.begin, keys.begin} : whole_elements<Kind>(range);
   const int64_t skip = range.begin - keys.begin, count = range.end - range.begin;
   for (float* x : {p, ds}) {
     std::fill(x, x + skip * W, 0.0f);
-    std::fill(x + (skip + count) * W, x + (keys.end - keys.begin) * W, 0.0f);
+    std::fill(x + (skip + count) * W, x + block * W, 0.0f);
   }
   Product product{.c = p + skip * W,
                   .c_row = W,
-                  .a = s.k + skip * d,
-                  .a_row = d,
+                  .a = s.k + skip * channels,
+                  .a_row = channels,
                   .a_step = 1,
-                  .b = s.q + lane * d,
+                  .b = s.q + lane * channels,
                   .b_step = W,
-                  .steps = d};
-  multiply<Start::zero>(product, count);
+                  .steps = channels};
+  multiply<Kind, Start::zero>(product, count);
   product.c = ds + skip * W;
-  product.a = s.v + skip * d;
-  product.b = s.d_o + lane * d;
-  multiply<Start::zero>(product, count);
+  product.a = s.v + skip * channels;
+  product.b = s.d_o + lane * channels;
+  multiply<Kind, Start::zero>(product, count);
   if (seen.all.contains(range)) {
-    softmax_backward_panel<false>(s, p + skip * W, ds + skip * W, lane, range.begin, count);
+    softmax_backward_panel<false>(s, p + skip * W, ds + skip * W, lane, range.begin, count,
+                                  shape.scale);
   } else {
-    softmax_backward_panel<true>(s, p + skip * W, ds + skip * W, lane, range.begin, count);
+    softmax_backward_panel<true>(s, p + skip * W, ds + skip * W, lane, range.begin, count,
+                                 shape.scale);
   }
-  multiply<Start::add>({.c = s.dq + lane * d,
-                        .c_row = W,
-                        .a = s.k + skip * d,
-                        .a_row = 1,
-                        .a_step = d,
-                        .b = ds + skip * W,
-                        .b_step = W,
-                        .steps = count},
-                       d);
+  if constexpr (kTerms == 2) {
+    store_words_along_lanes(s.p + lane / 2 * kKeyBlock, p, block);
+    store_words_along_lanes(s.ds + lane / 2 * kKeyBlock, ds, block);
+  }
+  const int64_t padded = whole_elements<Kind>(count);
+  join_rows<Kind>(ds + skip * W, padded, W);
+  multiply<Kind, Start::add>({.c = s.dq + lane * d,
+                              .c_row = W,
+                              .a = s.k_rows + skip / kTerms * d,
+                              .a_row = 1,
+                              .a_step = d,
+                              .b = ds + skip * W,
+                              .b_step = W,
+                              .steps = padded / kTerms},
+                             d);
 }
 
 // gradient [keys, D] += weights x rows, for rows of a few keys at a time over the panels that see
-// them: weights in lane panels [kKeyBlock][W], rows in channel panels [lanes][W].
+// them: weights in lane panels [kKeyBlock][W / kTerms], rows in channel panels [lanes / kTerms][W].
+template <class Kind>
 void add_key_gradient(float* gradient, const float* weights, const float* rows, const Scratch& s,
                       const KeyRange& keys) {
-  const int64_t W = panel_width(), panels = s.lanes / W;
+  const int64_t W = panel_width(), panels = s.lanes / W, steps = W / Kind::kTerms;
   for (int64_t c = 0; c < s.D; c += W) {
     for (int64_t key = keys.begin; key < keys.end; key += kTileRows) {
       const KeyRange some{key, std::min(key + kTileRows, keys.end)};
       int64_t first = 0, last = panels;
       while (first < last && intersect(some, s.seen[first].any).empty()) ++first;
       while (first < last && intersect(some, s.seen[last - 1].any).empty()) --last;
-      multiply<Start::add>({.c = gradient + key * s.D + c,
-                            .c_row = s.D,
-                            .a = weights + (first * kKeyBlock + key - keys.begin) * W,
-                            .a_row = W,
-                            .a_step = 1,
-                            .b = rows + c * s.lanes + first * W * W,
-                            .b_step = W,
-                            .steps = W,
-                            .batches = last - first,
-                            .a_batch = kKeyBlock * W,
-                            .b_batch = W * W},
-                           some.end - some.begin);
+      multiply<Kind, Start::add>({.c = gradient + key * s.D + c,
+                                  .c_row = s.D,
+                                  .a = weights + (first * kKeyBlock + key - keys.begin) * steps,
+                                  .a_row = steps,
+                                  .a_step = 1,
+                                  .b = rows + (c / W * panels + first) * steps * W,
+                                  .b_step = W,
+                                  .steps = steps,
+                                  .batches = last - first,
+                                  .a_batch = kKeyBlock * steps,
+                                  .b_batch = steps * W},
+                                 some.end - some.begin);
     }
   }
 }
@@ -202,32 +232,32 @@ void store_dq(const Scratch& s, const Tensor& dq, const QueryBlock& block,
               const AttentionShape& shape) {
   const int64_t W = panel_width(), d = shape.head_dim;
   for (int64_t lane = 0; lane < block.lanes(); lane += W) {
-    float* panel = s.dq + lane * d;
-    for (int64_t i = 0; i < W * d; ++i) panel[i] *= shape.scale;
+    const float* panel = s.dq + lane * d;
     for (int64_t m = 0; m < std::min(W, block.lanes() - lane); ++m)
       lane_to_row(dq.row<T>(block.row_of_lane(lane + m)) + block.head_of_lane(lane + m) * d, panel,
                   m, d);
   }
 }
 
-template <class T>
+template <class T, class Kind>
 void backward_block(const Scratch& s, const AttentionGradients& x, const QueryBlock& block,
                     const AttentionShape& shape) {
   const int64_t W = panel_width(), d = shape.head_dim;
-  begin_block<T>(s, x, block, shape);
+  begin_block<Kind, T>(s, x, block, shape);
   for_each_key_block(block.keys(), block.span.k_length, [&](const KeyRange& keys) {
     const int64_t row = block.span.k_begin + keys.begin, count = keys.end - keys.begin;
-    widen_rows<T>(s.k, d, x.k, row, count, block.key_head * d, d, 1.0f);
-    widen_rows<T>(s.v, d, x.v, row, count, block.key_head * d, d, 1.0f);
-    for (int64_t lane = 0; lane < s.lanes; lane += W) backward_panel(s, lane, keys, d);
-    add_key_gradient(s.dv, s.p, s.do_rows, s, keys);
-    add_key_gradient(s.dk, s.ds, s.q_rows, s, keys);
+    rows_along_channels<Kind, T>(s.k, x.k, row, count, block.key_head * d, d);
+    rows_along_channels<Kind, T>(s.v, x.v, row, count, block.key_head * d, d);
+    rows_along_rows<Kind, T>(s.k_rows, x.k, row, count, block.key_head * d, d);
+    for (int64_t lane = 0; lane < s.lanes; lane += W) backward_panel<Kind>(s, lane, keys, shape);
+    add_key_gradient<Kind>(s.dv, s.p, s.do_rows, s, keys);
+    add_key_gradient<Kind>(s.dk, s.ds, s.q_rows, s, keys);
   });
   store_dq<T>(s, x.dq, block, shape);
 }
 
 // One span under one key head: the only writer of its rows of dq, dk and dv.
-template <class T>
+template <class T, class Kind>
 void backward_item(const AttentionGradients& x, const AttentionSpan& span, int64_t key_head,
                    const AttentionShape& shape) {
   const int64_t d = shape.head_dim, heads = shape.query_heads / shape.key_heads;
@@ -239,7 +269,7 @@ void backward_item(const AttentionGradients& x, const AttentionSpan& span, int64
     const QueryBlock block{span,  key_head,    i, std::min(i + step, span.q_length),
                            heads, shape.window};
     s.lanes = panels_for(block.lanes()) * panel_width();
-    backward_block<T>(s, x, block, shape);
+    backward_block<T, Kind>(s, x, block, shape);
   }
   for (int64_t r = 0; r < span.k_length; ++r) {
     T* dk = x.dk.row<T>(span.k_begin + r) + key_head * d;
@@ -253,9 +283,9 @@ void backward_item(const AttentionGradients& x, const AttentionSpan& span, int64
 
 void backward_op(const AttentionGradients& x, std::span<const AttentionSpan> spans,
                  const AttentionShape& shape) {
-  visit_activation(x.q.dtype, [&]<class T>() {
+  visit_products(x.q.dtype, shape.head_dim, [&]<class T, class Kind>() {
     parallel_for(static_cast<int64_t>(spans.size()) * shape.key_heads, [&](int64_t item) {
-      backward_item<T>(x, spans[item / shape.key_heads], item % shape.key_heads, shape);
+      backward_item<T, Kind>(x, spans[item / shape.key_heads], item % shape.key_heads, shape);
     });
   });
 }
@@ -272,9 +302,8 @@ HWY_EXPORT(backward_op);
 namespace {
 
 void clear_rows(const Tensor& x, int64_t begin, int64_t end) {
-  const size_t bytes = x.columns() * size_of(x.dtype), stride = x.row_stride * size_of(x.dtype);
-  for (int64_t r = begin; r < end; ++r)
-    std::memset(static_cast<char*>(x.data) + r * stride, 0, bytes);
+  const size_t bytes = x.columns() * size_of(x.dtype);
+  for (int64_t r = begin; r < end; ++r) std::memset(x.address(r), 0, bytes);
 }
 
 // Clears the rows that no span writes. Spans must come in order: rows of gradients have one writer.

@@ -23,14 +23,14 @@ constexpr float kUnseen = -3e38f;
 // What a query block keeps while it walks over the keys. W is a panel's width.
 struct Scratch {
   float* rows = nullptr;     // [lanes, d]
-  float* q = nullptr;        // panels [d][W], scaled
+  float* q = nullptr;        // panels [d / kTerms][W]
   float* o = nullptr;        // panels [d][W]
   float* maximum = nullptr;  // [lanes]
   float* sum = nullptr;      // [lanes]
   float* begin = nullptr;    // [lanes], keys each lane sees
   float* end = nullptr;
-  float* k = nullptr;        // [kKeyBlock, d]
-  float* v = nullptr;        // [kKeyBlock, d]
+  float* k = nullptr;        // [kKeyBlock, d / kTerms]
+  float* v = nullptr;        // [kKeyBlock / kTerms, d]
   float* scores = nullptr;   // [kKeyBlock, W]
   float* rescale = nullptr;  // [W]
 };
@@ -55,11 +55,11 @@ Scratch make_scratch(int64_t panels, int64_t d) {
   return s;
 }
 
-// Scores of keys [0, count) become exp(score - maximum), and the running maximum and sum of the
-// panel move on. first_key is the position of key 0.
+// Scores of keys [0, count) become exp(scale * score - maximum), and the running maximum and sum of
+// the panel move on. first_key is the position of key 0.
 template <bool kMask>
-void softmax_panel(const Scratch& s, float* scores, int64_t lane, int64_t first_key,
-                   int64_t count) {
+void softmax_panel(const Scratch& s, float* scores, int64_t lane, int64_t first_key, int64_t count,
+                   float scale) {
   const FullTag d;
   const int64_t W = panel_width(), lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t half = 0; half < W; half += lanes) {
@@ -68,13 +68,13 @@ void softmax_panel(const Scratch& s, float* scores, int64_t lane, int64_t first_
     const auto begin = hn::LoadU(d, s.begin + m), end = hn::LoadU(d, s.end + m);
     auto maximum = before;
     for (int64_t k = 0; k < count; ++k) {
-      auto score = hn::LoadU(d, scores + k * W + half);
+      auto score = hn::Mul(hn::LoadU(d, scores + k * W + half), hn::Set(d, scale));
       if (kMask) {
         const auto key = hn::Set(d, static_cast<float>(first_key + k));
         const auto seen = hn::And(hn::Ge(key, begin), hn::Lt(key, end));
         score = hn::IfThenElse(seen, score, hn::Set(d, kUnseen));
-        hn::StoreU(score, d, scores + k * W + half);
       }
+      hn::StoreU(score, d, scores + k * W + half);
       maximum = hn::Max(score, maximum);
     }
     auto sum = hn::Zero(d);
@@ -92,45 +92,51 @@ void softmax_panel(const Scratch& s, float* scores, int64_t lane, int64_t first_
 }
 
 // One panel and the keys `range` of the block that starts at key block_begin.
+template <class Kind>
 void attend(const Scratch& s, int64_t lane, const KeyRange& range, int64_t block_begin, bool mask,
-            int64_t d) {
-  const int64_t W = panel_width(), count = range.end - range.begin;
-  const int64_t skip = range.begin - block_begin;
-  multiply<Start::zero>({.c = s.scores,
-                         .c_row = W,
-                         .a = s.k + skip * d,
-                         .a_row = d,
-                         .a_step = 1,
-                         .b = s.q + lane * d,
-                         .b_step = W,
-                         .steps = d},
-                        count);
+            const AttentionShape& shape) {
+  constexpr int64_t kTerms = Kind::kTerms;
+  const int64_t W = panel_width(), d = shape.head_dim, count = range.end - range.begin;
+  const int64_t skip = range.begin - block_begin, channels = d / kTerms;
+  multiply<Kind, Start::zero>({.c = s.scores,
+                               .c_row = W,
+                               .a = s.k + skip * channels,
+                               .a_row = channels,
+                               .a_step = 1,
+                               .b = s.q + lane * channels,
+                               .b_step = W,
+                               .steps = channels},
+                              count);
   if (mask) {
-    softmax_panel<true>(s, s.scores, lane, range.begin, count);
+    softmax_panel<true>(s, s.scores, lane, range.begin, count, shape.scale);
   } else {
-    softmax_panel<false>(s, s.scores, lane, range.begin, count);
+    softmax_panel<false>(s, s.scores, lane, range.begin, count, shape.scale);
   }
-  multiply<Start::scale>({.c = s.o + lane * d,
-                          .c_row = W,
-                          .a = s.v + skip * d,
-                          .a_row = 1,
-                          .a_step = d,
-                          .b = s.scores,
-                          .b_step = W,
-                          .steps = count,
-                          .factor = s.rescale},
-                         d);
+  const int64_t padded = whole_elements<Kind>(count);
+  std::fill(s.scores + count * W, s.scores + padded * W, 0.0f);
+  join_rows<Kind>(s.scores, padded, W);
+  multiply<Kind, Start::scale>({.c = s.o + lane * d,
+                                .c_row = W,
+                                .a = s.v + skip / kTerms * d,
+                                .a_row = 1,
+                                .a_step = d,
+                                .b = s.scores,
+                                .b_step = W,
+                                .steps = padded / kTerms,
+                                .factor = s.rescale},
+                               d);
 }
 
-// Queries of the block, scaled, as panels; running values at their start.
-template <class T>
+// Queries of the block as panels; running values at their start.
+template <class Kind, class T>
 void begin_block(const Scratch& s, const Tensor& q, const QueryBlock& block,
                  const AttentionShape& shape, int64_t panels) {
   const int64_t W = panel_width(), d = shape.head_dim, G = block.heads;
   for (int64_t i = 0; i < block.end - block.begin; ++i)
     widen_rows<T>(s.rows + i * G * d, G * d, q, block.row_of_lane(i * G), 1, block.key_head * G * d,
-                  G * d, shape.scale);
+                  G * d);
   transpose_to_panels(s.q, s.rows, block.lanes(), d, d);
+  for (int64_t p = 0; p < panels; ++p) join_panel<Kind>(s.q, p, d);
   std::fill(s.o, s.o + panels * W * d, 0.0f);
   std::fill(s.sum, s.sum + panels * W, 0.0f);
   std::fill(s.maximum, s.maximum + panels * W, kNoMaximum);
@@ -154,23 +160,24 @@ void end_block(const Scratch& s, const Tensor& o, const Tensor& lse, const Query
   }
 }
 
-template <class T>
+template <class T, class Kind>
 void forward_block(const Tensor& o, const Tensor& lse, const Tensor& q, const Tensor& k,
                    const Tensor& v, const QueryBlock& block, const AttentionShape& shape) {
   const int64_t W = panel_width(), d = shape.head_dim, panels = panels_for(block.lanes());
   const Scratch s = make_scratch(panels, d);
-  begin_block<T>(s, q, block, shape, panels);
+  begin_block<Kind, T>(s, q, block, shape, panels);
   struct Tag;
   PanelKeys* seen = thread_buffer<Tag, PanelKeys>(panels);
   for (int64_t p = 0; p < panels; ++p)
     seen[p] = panel_keys(s.begin + p * W, s.end + p * W, block, p * W);
   for_each_key_block(block.keys(), block.span.k_length, [&](const KeyRange& keys) {
     const int64_t row = block.span.k_begin + keys.begin, count = keys.end - keys.begin;
-    widen_rows<T>(s.k, d, k, row, count, block.key_head * d, d, 1.0f);
-    widen_rows<T>(s.v, d, v, row, count, block.key_head * d, d, 1.0f);
+    rows_along_channels<Kind, T>(s.k, k, row, count, block.key_head * d, d);
+    rows_along_rows<Kind, T>(s.v, v, row, count, block.key_head * d, d);
     for (int64_t p = 0; p < panels; ++p) {
-      const KeyRange range = intersect(keys, seen[p].any);
-      if (!range.empty()) attend(s, p * W, range, keys.begin, !seen[p].all.contains(range), d);
+      if (intersect(keys, seen[p].any).empty()) continue;
+      const KeyRange range = whole_elements<Kind>(intersect(keys, seen[p].any));
+      attend<Kind>(s, p * W, range, keys.begin, !seen[p].all.contains(range), shape);
     }
   });
   end_block<T>(s, o, lse, block, shape);
@@ -178,9 +185,9 @@ void forward_block(const Tensor& o, const Tensor& lse, const Tensor& q, const Te
 
 void forward_op(const Tensor& o, const Tensor& lse, const Tensor& q, const Tensor& k,
                 const Tensor& v, std::span<const QueryBlock> blocks, const AttentionShape& shape) {
-  visit_activation(q.dtype, [&]<class T>() {
+  visit_products(q.dtype, shape.head_dim, [&]<class T, class Kind>() {
     parallel_for(static_cast<int64_t>(blocks.size()),
-                 [&](int64_t i) { forward_block<T>(o, lse, q, k, v, blocks[i], shape); });
+                 [&](int64_t i) { forward_block<T, Kind>(o, lse, q, k, v, blocks[i], shape); });
   });
 }
 

@@ -5,6 +5,10 @@
 // makes a query's bits independent of its batch. The query heads of one key head lie side by side:
 // lane m of a block is query m / G, head m % G. Lanes come in panels of two vectors, and an array
 // over the lanes of a block is stored panel by panel.
+//
+// Products run on f32 values, or on words of two bf16 where the machine multiplies those: then two
+// terms of each sum lie in one word, and an array of n terms has n / 2 words. Which terms share a
+// word depends on their place in the sequence, never on the block.
 
 #if defined(ZAYA_ATTENTION_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ZAYA_ATTENTION_KERNELS_INL_H_
@@ -14,7 +18,10 @@
 #endif
 
 #include <algorithm>
+#include <cstring>
 
+#include "backend/cpu/bf16_pairs-inl.h"
+#include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/vector-inl.h"
 #include "core/tensor.h"
 #include "ops/attention/attention_plan.h"
@@ -32,6 +39,59 @@ HWY_INLINE int64_t panels_for(int64_t lanes) { return (lanes + panel_width() - 1
 // e^x, but NaN where x is NaN: Highway's Exp answers 0 there, which would hide a diverged model.
 HWY_INLINE hn::Vec<FullTag> exp_keeping_nan(FullTag d, hn::Vec<FullTag> x) {
   return hn::MulAdd(x, hn::Zero(d), hn::Exp(d, x));
+}
+
+// The two kinds of products: terms in one element of A or B, and one step of a sum.
+struct Values {
+  static constexpr int64_t kTerms = 1;
+  static HWY_INLINE hn::Vec<FullTag> add_product(hn::Vec<FullTag> a, hn::Vec<FullTag> b,
+                                                 hn::Vec<FullTag> sum) {
+    return hn::MulAdd(a, b, sum);
+  }
+};
+struct Words {
+  static constexpr int64_t kTerms = 2;
+  static HWY_INLINE hn::Vec<FullTag> add_product(hn::Vec<FullTag> a, hn::Vec<FullTag> b,
+                                                 hn::Vec<FullTag> sum) {
+    return add_pair_products(a, b, sum);
+  }
+};
+
+// Terms [rows, width] become elements [rows / kTerms, width], in place: each a value, or a word of
+// two rows. `rows` is even.
+template <class Kind>
+HWY_INLINE void join_rows(float* x, int64_t rows, int64_t width) {
+  if constexpr (Kind::kTerms == 2) {
+    const FullTag d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t r = 0; r < rows; r += 2)
+      for (int64_t i = 0; i < width; i += lanes) {
+        const auto first = hn::LoadU(d, x + r * width + i);
+        const auto second = hn::LoadU(d, x + (r + 1) * width + i);
+        hn::StoreU(to_words(first, second), d, x + r / 2 * width + i);
+      }
+  }
+}
+
+// Terms [d][W] of panel p, all panels laid end to end, become elements [d / kTerms][W] of panel p
+// among such panels. Call it for p = 0, 1, ...: an earlier panel makes room for a later one.
+template <class Kind>
+HWY_INLINE void join_panel(float* panels, int64_t p, int64_t d) {
+  if constexpr (Kind::kTerms == 2) {
+    const int64_t size = d * panel_width();
+    join_rows<Kind>(panels + p * size, d, panel_width());
+    std::memmove(panels + p * size / 2, panels + p * size, size / 2 * sizeof(float));
+  }
+}
+
+// A count of terms rounded up to whole elements, and a range that starts with one.
+template <class Kind>
+HWY_INLINE int64_t whole_elements(int64_t count) {
+  return (count + Kind::kTerms - 1) / Kind::kTerms * Kind::kTerms;
+}
+template <class Kind>
+HWY_INLINE KeyRange whole_elements(const KeyRange& range) {
+  return {range.begin / Kind::kTerms * Kind::kTerms, range.end};
 }
 
 // C [rows, panel] (+)= A B, where A(r, k) = a[r * a_row + k * a_step] and row k of B is b + k *
@@ -54,7 +114,7 @@ enum class Start { zero, add, scale };
 
 // R rows of C at once, in registers. A sum is one chain of multiply-adds along k, so its bits do
 // not depend on which tile holds its row.
-template <int R, Start kStart>
+template <class Kind, int R, Start kStart>
 HWY_INLINE void tile(const Product& p, int64_t row) {
   const FullTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -77,8 +137,8 @@ HWY_INLINE void tile(const Product& p, int64_t row) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const auto x = hn::Set(d, a[r * p.a_row]);
-        left[r] = hn::MulAdd(x, b_left, left[r]);
-        right[r] = hn::MulAdd(x, b_right, right[r]);
+        left[r] = Kind::add_product(x, b_left, left[r]);
+        right[r] = Kind::add_product(x, b_right, right[r]);
       }
     }
   }
@@ -92,21 +152,21 @@ HWY_INLINE void tile(const Product& p, int64_t row) {
 // Twelve sums in flight hide the latency of a multiply-add and fit sixteen registers.
 constexpr int kTileRows = 6;
 
-template <Start kStart>
+template <class Kind, Start kStart>
 HWY_INLINE void multiply(const Product& p, int64_t rows) {
   int64_t row = 0;
-  for (; row + kTileRows <= rows; row += kTileRows) tile<kTileRows, kStart>(p, row);
+  for (; row + kTileRows <= rows; row += kTileRows) tile<Kind, kTileRows, kStart>(p, row);
   switch (rows - row) {
     case 5:
-      return tile<5, kStart>(p, row);
+      return tile<Kind, 5, kStart>(p, row);
     case 4:
-      return tile<4, kStart>(p, row);
+      return tile<Kind, 4, kStart>(p, row);
     case 3:
-      return tile<3, kStart>(p, row);
+      return tile<Kind, 3, kStart>(p, row);
     case 2:
-      return tile<2, kStart>(p, row);
+      return tile<Kind, 2, kStart>(p, row);
     case 1:
-      return tile<1, kStart>(p, row);
+      return tile<Kind, 1, kStart>(p, row);
     default:
       return;
   }
@@ -116,14 +176,56 @@ HWY_INLINE void multiply(const Product& p, int64_t rows) {
 // columns d to stride.
 template <class T>
 void widen_rows(float* to, int64_t stride, const Tensor& x, int64_t row, int64_t count,
-                int64_t column, int64_t d, float scale) {
+                int64_t column, int64_t d) {
   for (int64_t r = 0; r < count; ++r, to += stride) {
     const T* from = x.row<T>(row + r) + column;
-    for_each_vector(d, [&](auto tag, int64_t c) {
-      store(hn::Mul(hn::Set(tag, scale), load(tag, from + c)), tag, to + c);
-    });
+    for_each_vector(d, [&](auto tag, int64_t c) { store(load(tag, from + c), tag, to + c); });
     std::fill(to + d, to + stride, 0.0f);
   }
+}
+
+// The same rows and columns of x as elements along the channels, [count, d / kTerms].
+template <class Kind, class T>
+void rows_along_channels(float* to, const Tensor& x, int64_t row, int64_t count, int64_t column,
+                         int64_t d) {
+  if constexpr (Kind::kTerms == 1) {
+    widen_rows<T>(to, d, x, row, count, column, d);
+  } else {
+    for (int64_t r = 0; r < count; ++r)
+      std::memcpy(to + r * d / 2, x.row<bf16>(row + r) + column, d * sizeof(bf16));
+  }
+}
+
+// The same rows and columns of x as elements along the rows, [count / kTerms, d]; a last odd row is
+// joined with zeros.
+template <class Kind, class T>
+void rows_along_rows(float* to, const Tensor& x, int64_t row, int64_t count, int64_t column,
+                     int64_t d) {
+  if constexpr (Kind::kTerms == 1) {
+    widen_rows<T>(to, d, x, row, count, column, d);
+  } else {
+    for (int64_t r = 0; r < count; r += 2, to += d) {
+      const bf16* first = x.row<bf16>(row + r) + column;
+      const bf16* second = r + 1 < count ? x.row<bf16>(row + r + 1) + column : nullptr;
+      for_each_vector(d, [&](auto tag, int64_t c) {
+        const hn::RebindToUnsigned<decltype(tag)> bits;
+        const auto lower = hn::ShiftRight<16>(hn::BitCast(bits, load(tag, first + c)));
+        const auto upper = second ? hn::BitCast(bits, load(tag, second + c)) : hn::Zero(bits);
+        store(hn::BitCast(tag, hn::Or(upper, lower)), tag, to + c);
+      });
+    }
+  }
+}
+
+// f.operator()<T, Kind>() for tensors of `dtype` and heads of d channels.
+template <class F>
+void visit_products(DType dtype, int64_t d, F&& f) {
+  if (dtype == DType::f32) return f.template operator()<float, Values>();
+#if HWY_TARGET <= HWY_AVX3
+  if (multiplies_bf16() && d % 2 == 0) return f.template operator()<bf16, Words>();
+#endif
+  (void)d;
+  f.template operator()<bf16, Values>();
 }
 
 // The block's lanes, f32 [lanes, stride] (zeros past column d), as panels [d][width]; lanes that do

@@ -23,10 +23,12 @@ void depthwise_conv_forward(Context& ctx, const Tensor& out, const Tensor& in,
                             const Tensor& history, const Tensor& weight, const Tensor& bias,
                             Ragged sequences, int64_t lead);
 
-// din [T, C] f32: overwritten.   dweight, dbias f32: add.   dout [T + S * lead, C] f32.
-// History is taken as zeros: training sequences start fresh.
+// din [T, C] f32 or bf16, like in: overwritten with this convolution's share plus `other` [T, C]
+// f32, what reaches `in` by other ways (it may be din).   dweight, dbias f32: add.
+// dout [T + S * lead, C] f32.   History is taken as zeros: training sequences start fresh.
 void depthwise_conv_backward(Context& ctx, const Tensor& din, const Tensor& dweight,
-                             const Tensor& dbias, const Tensor& dout, const Tensor& in,
-                             const Tensor& weight, Ragged sequences, int64_t lead);
+                             const Tensor& dbias, const Tensor& other, const Tensor& dout,
+                             const Tensor& in, const Tensor& weight, Ragged sequences,
+                             int64_t lead);
 
 }  // namespace zaya

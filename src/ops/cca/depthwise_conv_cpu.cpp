@@ -72,7 +72,9 @@ void forward(T* out, const T* in, const T* history, const float* weight, const f
 }
 
 // din[t] gathers from every output row that read token t.
-void backward_input(float* din, const float* dout, const float* weight, const Size& size) {
+template <class T>
+void backward_input(T* din, const float* other, const float* dout, const float* weight,
+                    const Size& size) {
   const float* by_tap = transpose_weight(weight, size);
   const int64_t C = size.channels, taps = size.taps;
   const LeadRows tokens{size.rows.sequences, 0};
@@ -81,12 +83,12 @@ void backward_input(float* din, const float* dout, const float* weight, const Si
       for (int64_t t = t0; t < t1; ++t) {
         const int64_t first = std::max<int64_t>(0, t + taps - tokens.length(s));
         const float* newest = dout + (size.rows.begin(s) + size.rows.lead + t + taps - 1) * C;
-        float* din_t = din + (tokens.begin(s) + t) * C;
+        const int64_t row = (tokens.begin(s) + t) * C;
         for_each_vector(C, [&](auto d, int64_t c) {
-          auto sum = hn::Zero(d);
+          auto sum = load(d, other + row + c);
           for (int64_t i = first; i < taps; ++i)
             sum = hn::MulAdd(load(d, by_tap + i * C + c), load(d, newest - i * C + c), sum);
-          store(sum, d, din_t + c);
+          store(sum, d, din + row + c);
         });
       }
     });
@@ -154,15 +156,17 @@ void forward_op(const Tensor& out, const Tensor& in, const Tensor& history, cons
   });
 }
 
-void backward_op(const Tensor& din, const Tensor& dweight, const Tensor& dbias, const Tensor& dout,
-                 const Tensor& in, const Tensor& weight, Ragged sequences, int64_t lead) {
+void backward_op(const Tensor& din, const Tensor& dweight, const Tensor& dbias, const Tensor& other,
+                 const Tensor& dout, const Tensor& in, const Tensor& weight, Ragged sequences,
+                 int64_t lead) {
   const Size size = size_of_conv(in, weight, sequences, lead);
   ZAYA_REQUIRE(dout.contiguous() && dout.size() == size.rows.count() * size.channels);
-  ZAYA_REQUIRE(din.contiguous() && din.size() == in.size());
+  ZAYA_REQUIRE(din.contiguous() && din.size() == in.size() && din.dtype == in.dtype);
+  ZAYA_REQUIRE(other.contiguous() && other.size() == in.size());
   ZAYA_REQUIRE(dweight.contiguous() && dweight.size() == weight.size());
   ZAYA_REQUIRE(dbias.size() == size.channels);
-  backward_input(din.as<float>(), dout.as<float>(), weight.as<float>(), size);
   visit_activation(in.dtype, [&]<class T>() {
+    backward_input(din.as<T>(), other.as<float>(), dout.as<float>(), weight.as<float>(), size);
     backward_weight(dweight.as<float>(), dbias.as<float>(), dout.as<float>(), in.as<T>(), size);
   });
 }
@@ -184,9 +188,11 @@ void depthwise_conv_forward(Context&, const Tensor& out, const Tensor& in, const
 }
 
 void depthwise_conv_backward(Context&, const Tensor& din, const Tensor& dweight,
-                             const Tensor& dbias, const Tensor& dout, const Tensor& in,
-                             const Tensor& weight, Ragged sequences, int64_t lead) {
-  HWY_DYNAMIC_DISPATCH(backward_op)(din, dweight, dbias, dout, in, weight, sequences, lead);
+                             const Tensor& dbias, const Tensor& other, const Tensor& dout,
+                             const Tensor& in, const Tensor& weight, Ragged sequences,
+                             int64_t lead) {
+  HWY_DYNAMIC_DISPATCH(backward_op)
+  (din, dweight, dbias, other, dout, in, weight, sequences, lead);
 }
 
 }  // namespace zaya

@@ -17,7 +17,8 @@ void grouped_conv_forward(Context& ctx, const Tensor& out, const Tensor& in, con
                           const Tensor& bias, Ragged sequences);
 
 // din [T + S * (K1 - 1), C] f32: overwritten.   dweight [C, d, K1], dbias [C] f32: add.
-// dout [T, C] f32.
+// dout [T, C] f32 (rounded to bf16 for the products where the machine multiplies bf16 and `in` is
+// bf16).
 void grouped_conv_backward(Context& ctx, const Tensor& din, const Tensor& dweight,
                            const Tensor& dbias, const Tensor& dout, const Tensor& in,
                            const Tensor& weight, Ragged sequences);

@@ -1,22 +1,29 @@
-// Every window of K1 consecutive rows is computed, also those that straddle two sequences and
-// belong to no token, so that a batch of many short sequences costs no more products than one long
-// sequence. The products of the stray windows are dropped (forward) or multiplied by zero
-// (backward).
-
+// Each group is one matrix product: a row holds the K1 inputs of a window side by side, and meets
+// the d x (K1 d) filter. Every window of K1 consecutive rows is computed, also those that straddle
+// two sequences and belong to no token, so that a batch of many short sequences costs no more
+// products than one long sequence. The products of the stray windows are dropped (forward) or
+// multiplied by zero (backward).
 #include <cstring>
+#include <type_traits>
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/threads.h"
 #include "ops/cca/grouped_conv.h"
 #include "ops/cca/lead_rows.h"
 
-namespace zaya {
-namespace {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cca/grouped_conv_cpu.cpp"
+#include <hwy/foreach_target.h>
 
-constexpr int64_t kWindowsPerItem = 192;  // a multiple of gemm's row tile
-constexpr int64_t kStripChannels = 64;
-// Rows summed before they are added to a bias gradient: short sums lose fewer bits.
-constexpr int64_t kRowsPerSum = 128;
+#include "backend/cpu/vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace zaya {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kRows = 256;  // windows or rows of one product
+// Sums that the gradient of a group's filter is cut into: a long batch needs no more memory.
+constexpr int64_t kMostParts = 16;
 
 struct Size {
   LeadRows rows;
@@ -25,131 +32,223 @@ struct Size {
   int64_t taps = 0;
 
   int64_t groups() const { return channels / group; }
+  int64_t width() const { return taps * group; }  // of a window's inputs
   // Windows start at rows [0, windows()); those that start in a sequence's first length(s) - lead
   // rows are tokens.
   int64_t windows() const { return std::max<int64_t>(0, rows.count() - (taps - 1)); }
+  int64_t pieces() const { return (rows.count() + kRows - 1) / kRows; }
+  int64_t pieces_of_part() const { return (pieces() + kMostParts - 1) / kMostParts; }
+  int64_t parts() const {
+    return pieces() > 0 ? (pieces() + pieces_of_part() - 1) / pieces_of_part() : 0;
+  }
 };
 
-Tensor columns_of_group(const Tensor& x, int64_t row, int64_t rows, int64_t g, const Size& size) {
-  return x.row_range(row, row + rows).column_range(g * size.group, (g + 1) * size.group);
+// What products multiply in, for inputs of format T.
+template <class T>
+DType operand_dtype() {
+  return DTypeOf<T>::value == DType::bf16 && multiplies_bf16() ? DType::bf16 : DType::f32;
 }
 
-// weight [C, d, K1] as one [C, d] matrix per tap, rounded to T and then held as To.
-template <class T, class To>
-Tensor pack_weight(const Tensor& weight, const Size& size) {
-  struct Tag;
-  To* packed = thread_buffer<Tag, To>(weight.size());
-  const float* from = weight.as<float>();
-  const int64_t taps = size.taps;
-  parallel_for(size.groups(), [&](int64_t g) {
-    const int64_t matrix = size.channels * size.group, part = size.group * size.group;
-    for (int64_t i = 0; i < taps; ++i)
-      for (int64_t e = g * part; e < (g + 1) * part; ++e)
-        packed[i * matrix + e] = static_cast<To>(static_cast<float>(T(from[e * taps + i])));
-  });
-  return Tensor(packed, DTypeOf<To>::value, {taps * size.channels, size.group});
+template <class To, class From>
+void copy(To* to, const From* from, int64_t n) {
+  if constexpr (std::is_same_v<To, From>) {
+    std::memcpy(to, from, n * sizeof(To));
+  } else {
+    for_each_vector(n, [&](auto d, int64_t i) { store(load(d, from + i), d, to + i); });
+  }
 }
 
-// The d x d matrix of one tap and group.
-Tensor packed_matrix(const Tensor& packed, int64_t tap, int64_t g, const Size& size) {
-  const int64_t row = tap * size.channels + g * size.group;
-  return packed.row_range(row, row + size.group);
-}
-
-// f(scratch_row, token, count) for each stretch of windows [begin, end) that are tokens.
+// f(item_row, token, count) for each stretch of windows [begin, end) that are tokens; windows
+// outside [0, windows()) are none.
 template <class F>
 void for_each_token_run(const Size& size, int64_t begin, int64_t end, F&& f) {
-  size.rows.for_each_run(begin, end, [&](int64_t s, int64_t r0, int64_t r1) {
+  const int64_t first = std::max<int64_t>(begin, 0), last = std::min(end, size.windows());
+  size.rows.for_each_run(first, last, [&](int64_t s, int64_t r0, int64_t r1) {
     r1 = std::min(r1, size.rows.sequences.length(s));
     if (r0 < r1) f(size.rows.begin(s) + r0 - begin, size.rows.sequences.begin(s) + r0, r1 - r0);
   });
 }
 
-// Group g of dout for windows [begin, end), which may reach outside [0, windows()): zero where a
-// window is no token.
-Tensor gather_dout(const Tensor& dout, int64_t g, int64_t begin, int64_t end, const Size& size) {
+// weight [C, d, K1], rounded to T, as the operands of the products, for each group:
+// by_window [d outputs, K1 d inputs], and by_output [K1 d outputs, d inputs].
+template <class T, class In>
+struct Filters {
+  In* by_window;
+  In* by_output;
+
+  Filters(const float* weight, const Size& size) {
+    struct Tag;
+    const int64_t d = size.group, taps = size.taps, count = size.channels * size.width();
+    by_window = thread_buffer<Tag, In>(2 * count);
+    by_output = by_window + count;
+    parallel_for(size.groups(), [&](int64_t g) {
+      const int64_t first = g * d * size.width();
+      for (int64_t o = 0; o < d; ++o)
+        for (int64_t c = 0; c < d; ++c)
+          for (int64_t i = 0; i < taps; ++i) {
+            const In value(static_cast<float>(T(weight[((g * d + o) * d + c) * taps + i])));
+            by_window[first + o * size.width() + i * d + c] = value;
+            by_output[first + (i * d + o) * d + c] = value;
+          }
+    });
+  }
+};
+
+// The inputs of windows [begin, end) in group g, [padded_rows, K1 d]; zero past the last window.
+template <class In, class T>
+In* gather_windows(const Tensor& in, int64_t g, int64_t begin, int64_t end, int64_t padded_rows,
+                   const Size& size) {
   struct Tag;
-  const int64_t d = size.group;
-  float* rows = thread_buffer<Tag, float>((end - begin) * d);
-  std::fill(rows, rows + (end - begin) * d, 0.0f);
-  const int64_t first = std::max<int64_t>(begin, 0), last = std::min(end, size.windows());
-  for_each_token_run(size, first, last, [&](int64_t row, int64_t t, int64_t count) {
-    float* to = rows + (row + first - begin) * d;
-    for (int64_t r = 0; r < count; ++r)
-      std::memcpy(to + r * d, dout.row<float>(t + r) + g * d, d * sizeof(float));
-  });
-  return Tensor(rows, DType::f32, {end - begin, d});
+  const int64_t d = size.group, width = size.width();
+  In* rows = thread_buffer<Tag, In>(padded_rows * width);
+  const int64_t count = std::max<int64_t>(0, std::min(end, size.windows()) - begin);
+  for (int64_t w = 0; w < count; ++w)
+    for (int64_t i = 0; i < size.taps; ++i)
+      copy(rows + w * width + i * d, in.row<T>(begin + w + i) + g * d, d);
+  std::fill(rows + count * width, rows + padded_rows * width, In());
+  return rows;
 }
 
-void forward_item(const Tensor& out, const Tensor& in, const Tensor& packed, const float* bias,
-                  int64_t g, int64_t begin, int64_t end, const Size& size) {
+template <class T, class In>
+void forward_item(const Tensor& out, const Tensor& in, const Filters<T, In>& filters,
+                  const float* bias, int64_t g, int64_t begin, int64_t end, const Size& size) {
   struct Tag;
-  const int64_t d = size.group, n = end - begin;
-  const Tensor sums(thread_buffer<Tag, float>(n * d), DType::f32, {n, d});
-  for (int64_t i = 0; i < size.taps; ++i)
-    gemm({.c = sums,
-          .a = columns_of_group(in, begin + i, n, g, size),
-          .b = packed_matrix(packed, i, g, size),
-          .transpose_b = true,
-          .accumulate = i > 0});
+  const int64_t d = size.group, rows = uniform_rows(end - begin);
+  float* sums = thread_buffer<Tag, float>(rows * d);
+  matmul({.m = rows, .n = d, .k = size.width(), .transpose_b = true, .in = operand_dtype<T>()},
+         sums, gather_windows<In, T>(in, g, begin, end, rows, size),
+         filters.by_window + g * d * size.width());
   for_each_token_run(size, begin, end, [&](int64_t row, int64_t t, int64_t count) {
     for (int64_t r = 0; r < count; ++r) {
-      const float* from = sums.row<float>(row + r);
+      const float* from = sums + (row + r) * d;
       float* to = out.row<float>(t + r) + g * d;
-      for (int64_t c = 0; c < d; ++c) to[c] = from[c] + bias[g * d + c];
+      for_each_vector(d, [&](auto tag, int64_t c) {
+        store(hn::Add(load(tag, from + c), load(tag, bias + g * d + c)), tag, to + c);
+      });
     }
   });
 }
 
-// Input row r was read by windows r - K1 + 1 (as its last tap) to r (as its first).
-void backward_input_item(const Tensor& din, const Tensor& dout, const Tensor& packed, int64_t g,
-                         int64_t begin, int64_t end, const Size& size) {
-  const int64_t n = end - begin, lead = size.taps - 1;
-  const Tensor windows = gather_dout(dout, g, begin - lead, end, size);
+// The gradients that the input rows of one item and its windows give to the filter and the bias:
+// dweight [d, K1 d], dbias [d].
+struct Part {
+  float* dweight;
+  float* dbias;
+};
+
+// din of rows [begin, end): row r was read by windows r - K1 + 1 (as its last input) to r (as its
+// first).
+template <class T, class In>
+void backward_input_item(const Tensor& din, const Tensor& dout, const Filters<T, In>& filters,
+                         int64_t g, int64_t begin, int64_t end, const Size& size) {
+  struct Rows;
+  struct Sums;
+  const int64_t d = size.group, width = size.width(), rows = uniform_rows(end - begin);
+  In* readers = thread_buffer<Rows, In>(rows * width);  // dout of each row's windows side by side
+  float* sums = thread_buffer<Sums, float>(rows * d);
+  std::fill(readers, readers + rows * width, In());
   for (int64_t i = 0; i < size.taps; ++i)
-    gemm({.c = columns_of_group(din, begin, n, g, size),
-          .a = windows.row_range(lead - i, lead - i + n),
-          .b = packed_matrix(packed, i, g, size),
-          .accumulate = i > 0});
+    for_each_token_run(size, begin - i, end - i, [&](int64_t row, int64_t t, int64_t count) {
+      for (int64_t r = 0; r < count; ++r)
+        copy(readers + (row + r) * width + i * d, dout.row<float>(t + r) + g * d, d);
+    });
+  matmul({.m = rows, .n = d, .k = width, .in = operand_dtype<T>()}, sums, readers,
+         filters.by_output + g * d * width);
+  for (int64_t r = begin; r < end; ++r) copy(din.row<float>(r) + g * d, sums + (r - begin) * d, d);
 }
 
-void backward_weight_item(float* dweight, const Tensor& dout, const Tensor& in, int64_t g,
-                          int64_t tap, const Size& size) {
+// `started`: the part holds the sums of earlier windows.
+template <class T, class In>
+void backward_weight_item(const Part& part, bool started, const Tensor& dout, const Tensor& in,
+                          int64_t g, int64_t begin, int64_t end, const Size& size) {
+  struct Tag;
+  const int64_t d = size.group;
+  In* douts = thread_buffer<Tag, In>(kRows * d);
+  std::fill(douts, douts + kRows * d, In());
+  if (!started) std::fill(part.dbias, part.dbias + d, 0.0f);
+  for_each_token_run(size, begin, end, [&](int64_t row, int64_t t, int64_t count) {
+    for (int64_t r = 0; r < count; ++r) {
+      const float* from = dout.row<float>(t + r) + g * d;
+      copy(douts + (row + r) * d, from, d);
+      for_each_vector(d, [&](auto tag, int64_t c) {
+        store(hn::Add(load(tag, part.dbias + c), load(tag, from + c)), tag, part.dbias + c);
+      });
+    }
+  });
+  matmul({.m = d,
+          .n = size.width(),
+          .k = kRows,
+          .transpose_a = true,
+          .in = operand_dtype<T>(),
+          .accumulate = started},
+         part.dweight, douts, gather_windows<In, T>(in, g, begin, end, kRows, size));
+}
+
+// Adds a group's parts, in their order, to the gradients.
+void add_parts(float* dweight, float* dbias, const float* parts, int64_t part_size, int64_t g,
+               const Size& size) {
   struct Tag;
   const int64_t d = size.group, taps = size.taps;
-  const Tensor sum(thread_buffer<Tag, float>(d * d), DType::f32, {d, d});
-  for (int64_t begin = 0; begin < size.windows(); begin += kWindowsPerItem) {
-    const int64_t end = std::min(begin + kWindowsPerItem, size.windows());
-    gemm({.c = sum,
-          .a = gather_dout(dout, g, begin, end, size),
-          .b = columns_of_group(in, begin + tap, end - begin, g, size),
-          .transpose_a = true,
-          .accumulate = begin > 0});
+  float* sums = thread_buffer<Tag, float>(part_size);
+  std::fill(sums, sums + part_size, 0.0f);
+  for (int64_t p = 0; p < size.parts(); ++p) {
+    const float* part = parts + (g * size.parts() + p) * part_size;
+    for_each_vector(part_size, [&](auto tag, int64_t i) {
+      store(hn::Add(load(tag, sums + i), load(tag, part + i)), tag, sums + i);
+    });
   }
-  const float* from = sum.as<float>();
-  for (int64_t e = 0; e < d * d; ++e) dweight[(g * d * d + e) * taps + tap] += from[e];
+  for (int64_t o = 0; o < d; ++o) {
+    for (int64_t i = 0; i < taps; ++i)
+      for (int64_t c = 0; c < d; ++c)
+        dweight[((g * d + o) * d + c) * taps + i] += sums[(o * taps + i) * d + c];
+    dbias[g * d + o] += sums[d * size.width() + o];
+  }
 }
 
-void backward_bias(float* dbias, const Tensor& dout, const Size& size) {
-  parallel_ranges(size.channels, kStripChannels, [&](int64_t c0, int64_t c1) {
-    for (int64_t t0 = 0; t0 < dout.rows(); t0 += kRowsPerSum) {
-      float sums[kStripChannels] = {};
-      for (int64_t t = t0; t < std::min(t0 + kRowsPerSum, dout.rows()); ++t) {
-        const float* row = dout.row<float>(t) + c0;
-        for (int64_t c = 0; c < c1 - c0; ++c) sums[c] += row[c];
-      }
-      for (int64_t c = c0; c < c1; ++c) dbias[c] += sums[c - c0];
-    }
+template <class T, class In>
+void forward_typed(const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
+                   const Size& size) {
+  const Filters<T, In> filters(weight.as<float>(), size);
+  const int64_t windows = size.windows(), pieces = (windows + kRows - 1) / kRows;
+  parallel_for(pieces * size.groups(), [&](int64_t item) {
+    const int64_t begin = item / size.groups() * kRows;
+    forward_item(out, in, filters, bias.as<float>(), item % size.groups(), begin,
+                 std::min(begin + kRows, windows), size);
   });
 }
 
-// f(g, begin, end) for every group and every piece of [0, rows).
+template <class T, class In>
+void backward_typed(const Tensor& din, const Tensor& dweight, const Tensor& dbias,
+                    const Tensor& dout, const Tensor& in, const Tensor& weight, const Size& size) {
+  struct Tag;
+  const Filters<T, In> filters(weight.as<float>(), size);
+  const int64_t d = size.group, part_size = d * size.width() + d;
+  float* parts = thread_buffer<Tag, float>(size.groups() * size.parts() * part_size);
+  parallel_for(size.groups() * size.parts(), [&](int64_t item) {
+    const int64_t g = item % size.groups(), p = item / size.groups();
+    float* part = parts + (g * size.parts() + p) * part_size;
+    const int64_t first = p * size.pieces_of_part() * kRows;
+    const int64_t last = std::min(first + size.pieces_of_part() * kRows, size.rows.count());
+    for (int64_t begin = first; begin < last; begin += kRows) {
+      const int64_t end = std::min(begin + kRows, last);
+      backward_input_item(din, dout, filters, g, begin, end, size);
+      backward_weight_item<T, In>({part, part + d * size.width()}, begin > first, dout, in, g,
+                                  begin, end, size);
+    }
+  });
+  parallel_for(size.groups(), [&](int64_t g) {
+    add_parts(dweight.as<float>(), dbias.as<float>(), parts, part_size, g, size);
+  });
+}
+
+// f.operator()<T, In>(): T the format of the inputs, In that of the products' operands.
 template <class F>
-void for_each_piece(int64_t rows, const Size& size, F&& f) {
-  const int64_t pieces = (rows + kWindowsPerItem - 1) / kWindowsPerItem;
-  parallel_for(pieces * size.groups(), [&](int64_t item) {
-    const int64_t begin = item / size.groups() * kWindowsPerItem;
-    f(item % size.groups(), begin, std::min(begin + kWindowsPerItem, rows));
+void visit_formats(DType dtype, F&& f) {
+  visit_activation(dtype, [&]<class T>() {
+    if (operand_dtype<T>() == DType::bf16)
+      f.template operator()<T, bf16>();
+    else
+      f.template operator()<T, float>();
   });
 }
 
@@ -165,38 +264,45 @@ Size size_of_conv(const Tensor& in, const Tensor& weight, const Tensor& token_ro
   return size;
 }
 
-}  // namespace
+void forward_op(const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
+                Ragged sequences) {
+  const Size size = size_of_conv(in, weight, out, sequences);
+  ZAYA_REQUIRE(bias.size() == size.channels);
+  visit_formats(in.dtype,
+                [&]<class T, class In>() { forward_typed<T, In>(out, in, weight, bias, size); });
+}
+
+void backward_op(const Tensor& din, const Tensor& dweight, const Tensor& dbias, const Tensor& dout,
+                 const Tensor& in, const Tensor& weight, Ragged sequences) {
+  const Size size = size_of_conv(in, weight, dout, sequences);
+  ZAYA_REQUIRE(din.dtype == DType::f32 && din.contiguous() && din.size() == in.size());
+  ZAYA_REQUIRE(dweight.contiguous() && dweight.size() == weight.size());
+  ZAYA_REQUIRE(dbias.size() == size.channels);
+  visit_formats(in.dtype, [&]<class T, class In>() {
+    backward_typed<T, In>(din, dweight, dbias, dout, in, weight, size);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace zaya
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace zaya {
+
+HWY_EXPORT(forward_op);
+HWY_EXPORT(backward_op);
 
 void grouped_conv_forward(Context&, const Tensor& out, const Tensor& in, const Tensor& weight,
                           const Tensor& bias, Ragged sequences) {
-  const Size size = size_of_conv(in, weight, out, sequences);
-  ZAYA_REQUIRE(bias.size() == size.channels);
-  visit_activation(in.dtype, [&]<class T>() {
-    const Tensor packed = pack_weight<T, T>(weight, size);
-    for_each_piece(size.windows(), size, [&](int64_t g, int64_t begin, int64_t end) {
-      forward_item(out, in, packed, bias.as<float>(), g, begin, end, size);
-    });
-  });
+  HWY_DYNAMIC_DISPATCH(forward_op)(out, in, weight, bias, sequences);
 }
 
 void grouped_conv_backward(Context&, const Tensor& din, const Tensor& dweight, const Tensor& dbias,
                            const Tensor& dout, const Tensor& in, const Tensor& weight,
                            Ragged sequences) {
-  const Size size = size_of_conv(in, weight, dout, sequences);
-  ZAYA_REQUIRE(din.dtype == DType::f32 && din.contiguous() && din.size() == in.size());
-  ZAYA_REQUIRE(dweight.contiguous() && dweight.size() == weight.size());
-  ZAYA_REQUIRE(dbias.size() == size.channels);
-  visit_activation(in.dtype, [&]<class T>() {
-    const Tensor packed = pack_weight<T, float>(weight, size);
-    for_each_piece(size.rows.count(), size, [&](int64_t g, int64_t begin, int64_t end) {
-      backward_input_item(din, dout, packed, g, begin, end, size);
-    });
-  });
-  if (size.windows() > 0)
-    parallel_for(size.groups() * size.taps, [&](int64_t item) {
-      backward_weight_item(dweight.as<float>(), dout, in, item / size.taps, item % size.taps, size);
-    });
-  backward_bias(dbias.as<float>(), dout, size);
+  HWY_DYNAMIC_DISPATCH(backward_op)(din, dweight, dbias, dout, in, weight, sequences);
 }
 
 }  // namespace zaya
+#endif

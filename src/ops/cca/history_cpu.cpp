@@ -10,16 +10,13 @@ void history_append(Context&, const Tensor& history, const Tensor& in, Ragged se
                in.rows() == sequences.tokens());
   const int64_t P = history.shape[1];
   const size_t row_bytes = static_cast<size_t>(in.columns()) * size_of(in.dtype);
-  const auto row = [](const Tensor& x, int64_t i) {
-    return static_cast<char*>(x.data) + i * x.row_stride * static_cast<int64_t>(size_of(x.dtype));
-  };
   for (int64_t s = 0; s < sequences.count(); ++s) {
     const int64_t length = sequences.length(s);
     for (int64_t p = 0; p < P; ++p) {       // ascending: a row is read before it is overwritten
       const int64_t from = p + length - P;  // row of `in`, or before it
       const char* source =
-          from >= 0 ? row(in, sequences.begin(s) + from) : row(history, s * P + p + length);
-      std::memmove(row(history, s * P + p), source, row_bytes);
+          from >= 0 ? in.address(sequences.begin(s) + from) : history.address(s * P + p + length);
+      std::memmove(history.address(s * P + p), source, row_bytes);
     }
   }
 }

@@ -9,10 +9,6 @@ namespace {
 
 constexpr int64_t kRowsPerItem = 64;
 
-char* row_bytes(const Tensor& x, int64_t row) {
-  return static_cast<char*>(x.data) + row * x.row_stride * size_of(x.dtype);
-}
-
 void require_same_rows(const Tensor& a, const Tensor& b, Ragged sequences) {
   ZAYA_REQUIRE(a.dtype == b.dtype && (a.dtype == DType::f32 || a.dtype == DType::bf16));
   ZAYA_REQUIRE(a.columns() == b.columns());
@@ -40,11 +36,11 @@ void value_shift_forward(Context&, const Tensor& out, const Tensor& in, const Te
   const size_t bytes = in.columns() * size_of(in.dtype);
   for_each_token(sequences, [&](int64_t s, int64_t t) {
     if (t > sequences.begin(s)) {
-      std::memcpy(row_bytes(out, t), row_bytes(in, t - 1), bytes);
+      std::memcpy(out.address(t), in.address(t - 1), bytes);
     } else if (previous) {
-      std::memcpy(row_bytes(out, t), static_cast<char*>(previous.data) + s * bytes, bytes);
+      std::memcpy(out.address(t), static_cast<char*>(previous.data) + s * bytes, bytes);
     } else {
-      std::memset(row_bytes(out, t), 0, bytes);
+      std::memset(out.address(t), 0, bytes);
     }
   });
 }
@@ -54,9 +50,9 @@ void value_shift_backward(Context&, const Tensor& din, const Tensor& dout, Ragge
   const size_t bytes = din.columns() * size_of(din.dtype);
   for_each_token(sequences, [&](int64_t s, int64_t t) {
     if (t + 1 < sequences.end(s)) {
-      std::memcpy(row_bytes(din, t), row_bytes(dout, t + 1), bytes);
+      std::memcpy(din.address(t), dout.address(t + 1), bytes);
     } else {
-      std::memset(row_bytes(din, t), 0, bytes);
+      std::memset(din.address(t), 0, bytes);
     }
   });
 }

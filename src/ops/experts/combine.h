@@ -17,7 +17,8 @@ void combine_forward(Context& ctx, const Tensor& y, const Tensor& expert_out, co
                      const Tensor& gate, const Tensor& order, const Tensor& offsets, Skip skip);
 
 // dexpert_out [T, D] like expert_out: overwritten for sorted positions < offsets[E].
-// dh [T, D] f32: overwritten (non-zero only for skipped tokens under Skip::pass).
+// dh [T, D] f32: under Skip::pass overwritten, non-zero for skipped tokens only; under Skip::zero
+// not touched, and may have null data.
 // dgate [T] f32: overwritten.   dy [T, D] like y.
 void combine_backward(Context& ctx, const Tensor& dexpert_out, const Tensor& dh,
                       const Tensor& dgate, const Tensor& dy, const Tensor& expert_out,

@@ -57,17 +57,15 @@ void backward_rows(const Tensor& dexpert_out, const Tensor& dh, float* dgate, co
     for (int64_t i = begin; i < end; ++i) {
       const int64_t t = sorted.token(i);
       const T* dy_row = dy.row<T>(t);
-      float* dh_row = dh.row<float>(t);
       if (i < sorted.count()) {
         dgate[t] = dot(dy_row, expert_out.row<T>(i), D);
         scale_row(dexpert_out.row<T>(i), dy_row, gate[t], D);
-        std::fill_n(dh_row, D, 0.0f);
+        if (skip == Skip::pass) std::fill_n(dh.row<float>(t), D, 0.0f);
       } else if (skip == Skip::pass) {
         dgate[t] = dot(dy_row, h.row<T>(t), D);
-        scale_row(dh_row, dy_row, gate[t], D);
+        scale_row(dh.row<float>(t), dy_row, gate[t], D);
       } else {
         dgate[t] = 0;
-        std::fill_n(dh_row, D, 0.0f);
       }
     }
   });
@@ -121,7 +119,7 @@ void combine_backward(Context&, const Tensor& dexpert_out, const Tensor& dh, con
                       const Tensor& gate, const Tensor& order, const Tensor& offsets, Skip skip) {
   require_shapes(dy, expert_out, h, gate, order, skip);
   require_shapes(dy, dexpert_out, dy, dgate, order, skip);
-  ZAYA_REQUIRE(dh.shape == dy.shape && dh.contiguous());
+  ZAYA_REQUIRE(skip == Skip::zero || (dh.shape == dy.shape && dh.contiguous()));
   HWY_DYNAMIC_DISPATCH(backward)
   (dexpert_out, dh, dgate.as<float>(), dy, expert_out, h, gate.as<float>(),
    SortedRows(order, offsets), skip);

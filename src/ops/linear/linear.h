@@ -3,6 +3,8 @@
 // copy of the weight are f32 or bf16, sums are fp32. Any tensor may be a column slice of a wider
 // one.
 
+#include <span>
+
 #include "backend/context.h"
 #include "core/tensor.h"
 
@@ -19,6 +21,20 @@ void linear_backward_input(Context& ctx, const Tensor& dx, const Tensor& dy, con
 
 // dweight [N, K] f32: adds.
 void linear_backward_weight(Context& ctx, const Tensor& dweight, const Tensor& dy, const Tensor& x);
+
+// Several layers that read the same x [T, K].
+struct LinearPart {
+  Tensor y;         // [T, N_i]: y in forward, dy in backward
+  Tensor weight;    // [N_i, K]
+  Tensor gradient;  // [N_i, K] f32; backward only
+};
+
+// y_i = x W_i^T.
+void linear_forward(Context& ctx, std::span<const LinearPart> parts, const Tensor& x);
+// dx [T, K]: overwritten with the sum of dy_i W_i.
+void linear_backward_input(Context& ctx, const Tensor& dx, std::span<const LinearPart> parts);
+// gradient_i: adds dy_i^T x.
+void linear_backward_weight(Context& ctx, std::span<const LinearPart> parts, const Tensor& x);
 
 // dbias [N] f32: adds the column sums of dy [T, N] (f32 or bf16).
 void bias_backward(Context& ctx, const Tensor& dbias, const Tensor& dy);

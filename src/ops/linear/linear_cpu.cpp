@@ -1,3 +1,5 @@
+#include <array>
+
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/threads.h"
 #include "ops/linear/linear.h"
@@ -45,6 +47,16 @@ HWY_EXPORT(add_columns);
 
 // One item of work: a strip of this many columns, all rows.
 constexpr int64_t kStrip = 64;
+constexpr size_t kMostParts = 8;
+
+// One product a part, side by side.
+template <class F>
+void for_parts(std::span<const LinearPart> parts, F&& product_of) {
+  ZAYA_REQUIRE(parts.size() <= kMostParts);
+  std::array<Gemm, kMostParts> products;
+  for (size_t i = 0; i < parts.size(); ++i) products[i] = product_of(parts[i]);
+  gemm_batch(std::span(products).first(parts.size()));
+}
 }  // namespace
 
 void linear_forward(Context&, const Tensor& y, const Tensor& x, const Tensor& weight) {
@@ -58,6 +70,28 @@ void linear_backward_input(Context&, const Tensor& dx, const Tensor& dy, const T
 
 void linear_backward_weight(Context&, const Tensor& dweight, const Tensor& dy, const Tensor& x) {
   gemm({.c = dweight, .a = dy, .b = x, .transpose_a = true, .accumulate = true});
+}
+
+void linear_forward(Context&, std::span<const LinearPart> parts, const Tensor& x) {
+  for_parts(parts, [&](const LinearPart& p) {
+    return Gemm{.c = p.y, .a = x, .b = p.weight, .transpose_b = true};
+  });
+}
+
+void linear_backward_input(Context&, const Tensor& dx, std::span<const LinearPart> parts) {
+  ZAYA_REQUIRE(!parts.empty() && parts.size() <= kMostParts);
+  std::array<GemmTerm, kMostParts> more;
+  for (size_t i = 1; i < parts.size(); ++i) more[i - 1] = {parts[i].y, parts[i].weight};
+  gemm({.c = dx,
+        .a = parts[0].y,
+        .b = parts[0].weight,
+        .more = std::span(more).first(parts.size() - 1)});
+}
+
+void linear_backward_weight(Context&, std::span<const LinearPart> parts, const Tensor& x) {
+  for_parts(parts, [&](const LinearPart& p) {
+    return Gemm{.c = p.gradient, .a = p.y, .b = x, .transpose_a = true, .accumulate = true};
+  });
 }
 
 void bias_backward(Context&, const Tensor& dbias, const Tensor& dy) {

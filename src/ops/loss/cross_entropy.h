@@ -17,7 +17,8 @@ void cross_entropy_forward(Context& ctx, const Tensor& losses, const Tensor& log
                            const Tensor& labels);
 
 // As forward, and dlogits [R, V] f32 or bf16: overwritten (may be logits itself when f32) with
-// (softmax(logits) - onehot(label)) * scale, zero where ignored.
+// (softmax(logits) - onehot(label)) * scale, zero where ignored. The logits are used up: what they
+// hold afterwards is of no use.
 void cross_entropy_forward_backward(Context& ctx, const Tensor& losses, const Tensor& dlogits,
                                     const Tensor& logits, const Tensor& labels, float scale);
 

@@ -33,31 +33,34 @@ float row_max(const float* x, int64_t n) {
 template <class D>
 HWY_INLINE hn::Vec<D> exp_below(D d, hn::Vec<D> x, float max) {
   const auto shifted = hn::Sub(x, hn::Set(d, max));
-  return hn::IfThenElse(hn::IsNaN(shifted), shifted, hn::CallExp(d, shifted));
+  return hn::IfThenElse(hn::IsNaN(shifted), shifted, hn::Exp(d, shifted));
 }
 
-// Sum of exp(x - max), blocks in double: a vocabulary is long.
-double sum_exp(const float* x, int64_t n, float max) {
+// Sum of exp(x - max), blocks in double: a vocabulary is long. Kept where x was, if wanted.
+template <bool kKeep>
+double sum_exp(float* x, int64_t n, float max) {
   constexpr int64_t kBlock = 2048;
   double sum = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    sum += reduce_sum(n - begin < kBlock ? n - begin : kBlock,
-                      [&](auto d, int64_t i) { return exp_below(d, load(d, x + begin + i), max); });
+    sum += reduce_sum(n - begin < kBlock ? n - begin : kBlock, [&](auto d, int64_t i) {
+      const auto e = exp_below(d, load(d, x + begin + i), max);
+      if (kKeep) store(e, d, x + begin + i);
+      return e;
+    });
   }
   return sum;
 }
 
 // The loss of one row, and its gradient when there is a place for it (which may be x).
 template <class T>
-float row_loss(T* dx, const float* x, int64_t label, int64_t n, float scale) {
+float row_loss(T* dx, float* x, int64_t label, int64_t n, float scale) {
   const float max = row_max(x, n);
   const float target = x[label] - max;
-  const double sum = sum_exp(x, n, max);
+  const double sum = dx ? sum_exp<true>(x, n, max) : sum_exp<false>(x, n, max);
   if (dx) {
-    // The exponentials once more rather than kept: dx may be bf16, or x itself.
     const float factor = static_cast<float>(scale / sum);
     for_each_vector(n, [&](auto d, int64_t i) {
-      store(hn::Mul(exp_below(d, load(d, x + i), max), hn::Set(d, factor)), d, dx + i);
+      store(hn::Mul(load(d, x + i), hn::Set(d, factor)), d, dx + i);
     });
     const double probability = std::exp(static_cast<double>(target)) / sum;
     dx[label] = T(static_cast<float>((probability - 1) * scale));

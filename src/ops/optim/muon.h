@@ -19,6 +19,9 @@ struct MuonSettings {
   bool nesterov = true;
   float weight_decay = 0.1f;
   float gradient_scale = 1;
+  // What Newton-Schulz multiplies: f32, or bf16, which wants multiplies_bf16(). Its sums, its
+  // result and all the rest are f32 either way.
+  DType products = DType::f32;
 };
 
 struct MuonMatrix {
@@ -31,7 +34,8 @@ struct MuonMatrix {
 // the others are.
 void muon_update(Context& ctx, std::span<const MuonMatrix> matrices, const MuonSettings& settings);
 
-// out [rows, columns] f32 = newton_schulz(in), for tests and benchmarks. out may be in.
-void newton_schulz(Context& ctx, const Tensor& out, const Tensor& in);
+// out [rows, columns] f32 = newton_schulz(in), for tests and benchmarks. out may be in. products:
+// as in MuonSettings.
+void newton_schulz(Context& ctx, const Tensor& out, const Tensor& in, DType products = DType::f32);
 
 }  // namespace zaya

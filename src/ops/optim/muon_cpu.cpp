@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/threads.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/optim/muon.h"
@@ -49,6 +50,10 @@ HWY_EXPORT(step_run);
 constexpr int64_t kGrain = 16384;
 struct Scratch;
 
+void check(DType products) {
+  ZAYA_REQUIRE(products == DType::f32 || (products == DType::bf16 && multiplies_bf16()));
+}
+
 void check(const MuonMatrix& matrix) {
   const Tensor& w = matrix.weight;
   ZAYA_REQUIRE(w.shape.rank() == 2);
@@ -61,33 +66,33 @@ void check(const MuonMatrix& matrix) {
 void update_matrix(Context& ctx, const MuonMatrix& matrix, const MuonSettings& settings) {
   const int64_t rows = matrix.weight.rows(), columns = matrix.weight.columns();
   const int64_t n = rows * columns;
-  float* u = thread_buffer<Scratch, float>(n + newton_schulz_scratch(rows, columns));
+  const int64_t scratch = newton_schulz_scratch(rows, columns, settings.products);
+  float* u = thread_buffer<Scratch, float>(n + scratch);
   float* w = matrix.weight.as<float>();
   float* m = matrix.momentum.as<float>();
   const float* g = matrix.gradient.as<float>();
   parallel_ranges(n, kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(momentum_run)(u + begin, m + begin, g + begin, end - begin, settings);
   });
-  newton_schulz_in_place(ctx, u, u + n, rows, columns);
+  const float* o = newton_schulz_steps(ctx, u, u + n, rows, columns, settings.products);
   const double size = 0.2 * std::sqrt(static_cast<double>(std::max(rows, columns)));
   const float step = static_cast<float>(settings.learning_rate * size);
   const float decay = settings.learning_rate * settings.weight_decay;
   parallel_ranges(n, kGrain, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(step_run)(w + begin, u + begin, end - begin, step, decay);
+    HWY_DYNAMIC_DISPATCH(step_run)(w + begin, o + begin, end - begin, step, decay);
   });
 }
 
-// In proportion to the arithmetic: S^2 L and S^3 terms, S the smaller side, L the larger.
-double cost(const MuonMatrix& matrix) {
-  const double a = static_cast<double>(matrix.weight.rows());
-  const double b = static_cast<double>(matrix.weight.columns());
-  return std::min(a, b) * std::min(a, b) * (2 * std::max(a, b) + std::min(a, b));
+double cost_of(const MuonMatrix& matrix, DType products) {
+  return newton_schulz_multiplications(matrix.weight.rows(), matrix.weight.columns(), products);
 }
 
 }  // namespace
 
 void muon_update(Context& ctx, std::span<const MuonMatrix> matrices, const MuonSettings& settings) {
   struct Order;
+  check(settings.products);
+  const auto cost = [&](const MuonMatrix& matrix) { return cost_of(matrix, settings.products); };
   const int64_t count = static_cast<int64_t>(matrices.size());
   int64_t* order = thread_buffer<Order, int64_t>(count);
   double total = 0;
@@ -111,14 +116,15 @@ void muon_update(Context& ctx, std::span<const MuonMatrix> matrices, const MuonS
                [&](int64_t i) { update_matrix(ctx, matrices[order[first + i]], settings); });
 }
 
-void newton_schulz(Context& ctx, const Tensor& out, const Tensor& in) {
+void newton_schulz(Context& ctx, const Tensor& out, const Tensor& in, DType products) {
+  check(products);
   const int64_t rows = in.rows(), columns = in.columns();
   ZAYA_REQUIRE(out.rows() == rows && out.columns() == columns);
-  float* x = thread_buffer<Scratch, float>(rows * columns + newton_schulz_scratch(rows, columns));
-  const Tensor work(x, DType::f32, {rows, columns});
-  convert(ctx, work, in);
-  newton_schulz_in_place(ctx, x, x + rows * columns, rows, columns);
-  convert(ctx, out, work);
+  const int64_t scratch = newton_schulz_scratch(rows, columns, products);
+  float* x = thread_buffer<Scratch, float>(rows * columns + scratch);
+  convert(ctx, Tensor(x, DType::f32, {rows, columns}), in);
+  float* result = newton_schulz_steps(ctx, x, x + rows * columns, rows, columns, products);
+  convert(ctx, out, Tensor(result, DType::f32, {rows, columns}));
 }
 
 }  // namespace zaya

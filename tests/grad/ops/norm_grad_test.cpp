@@ -1,8 +1,8 @@
 // Legend: T tokens, N or D columns. The loss is sum(dy * y).
 #include <gtest/gtest.h>
 
-#include "ops/norm/residual_merge.h"
-#include "ops/norm/residual_merge_reference.h"
+#include "ops/norm/merge_norm.h"
+#include "ops/norm/merge_norm_reference.h"
 #include "ops/norm/rms_norm.h"
 #include "ops/norm/rms_norm_reference.h"
 #include "support/oracle.h"
@@ -73,46 +73,49 @@ struct Vectors {
   }
 };
 
+// The loss is sum(dh * h) + sum(dx * y): y is read by the norm and by the stream after it.
 template <class T>
-void check_residual_merge(int64_t n, double d_o_tolerance, bool in_place) {
+void check_merge_norm(int64_t n, double d_o_tolerance) {
+  constexpr float kEps = 1e-2f;
   Context ctx;
   auto x = cast<float>(random_values(kT * n, 1));
   auto o = cast<T>(random_values(kT * n, 2));
-  auto dy = cast<float>(random_values(kT * n, 3));
-  const auto wide_dy = widen(dy);
+  auto dh = cast<float>(random_values(kT * n, 3)), dx = cast<float>(random_values(kT * n, 4));
+  auto weight = cast<float>(random_values(n, 5));
+  const auto wide_dh = widen(dh), wide_dx = widen(dx);
   Vectors vectors, dvectors;
   for (int i = 0; i < 4; ++i) vectors.values[i] = cast<float>(random_values(n, 10 + i));
   for (auto& v : dvectors.values) v.assign(n, 2.0f);
-  std::vector<float> separate(kT * n, 9.0f);
-  std::vector<float>& dx = in_place ? dy : separate;
+  std::vector<float> y(kT * n), h(kT * n), rstd(kT), dweight(n, 2.0f);
   std::vector<T> d_o(kT * n, T(9.0f));
   const auto loss = [&](const std::vector<std::vector<Complex>>& in) {
-    std::vector<Complex> out(kT * n);
-    reference::residual_merge_forward(out.data(), in[0].data(), in[1].data(), in[2].data(),
-                                      in[3].data(), in[4].data(), in[5].data(), kT, n);
-    return weighted(out, wide_dy);
+    std::vector<Complex> out(kT * n), normed(kT * n);
+    reference::merge_norm_forward(out.data(), normed.data(), in[0].data(), in[1].data(),
+                                  in[2].data(), in[3].data(), in[4].data(), in[5].data(),
+                                  in[6].data(), kT, n, kEps);
+    return weighted(normed, wide_dh) + weighted(out, wide_dx);
   };
   std::vector<std::vector<double>> inputs{widen(o), widen(x)};
   for (const auto& v : vectors.values) inputs.push_back(widen(v));
-  residual_merge_backward(ctx, view(dx, {kT, n}), view(d_o, {kT, n}), dvectors.view(n),
-                          view(dy, {kT, n}), view(o, {kT, n}), view(x, {kT, n}), vectors.view(n));
+  inputs.push_back(widen(weight));
+  const Merge merge{view(y, {kT, n}), view(o, {kT, n}), view(x, {kT, n}), vectors.view(n)};
+  merge_norm_forward(ctx, merge, view(h, {kT, n}), view(rstd, {kT}), view(weight, {n}), kEps);
+  merge_norm_backward(ctx, view(dx, {kT, n}), view(d_o, {kT, n}), dvectors.view(n),
+                      view(dweight, {n}), view(dh, {kT, n}), merge, view(rstd, {kT}),
+                      view(weight, {n}));
   const auto gradient = [&](size_t i) { return test::complex_step_gradient(loss, inputs, i); };
   EXPECT_LT(test::relative_error(widen(d_o), gradient(0)), d_o_tolerance);
   EXPECT_LT(test::relative_error(widen(dx), gradient(1)), kTolerance);
-  for (size_t i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < 4; ++i)
     EXPECT_LT(test::relative_error(minus(dvectors.values[i], 2), gradient(2 + i)), kTolerance);
-  }
+  EXPECT_LT(test::relative_error(minus(dweight, 2), gradient(6)), kTolerance);
 }
 
-TEST(ResidualMergeGrad, ActivationsOverwriteAndVectorsAdd) {
+TEST(MergeNormGrad, ActivationsOverwriteAndVectorsAdd) {
   for (int64_t n : {1, 2, 5, 8, 13, 16, 17, 31, 40}) {
-    check_residual_merge<float>(n, kTolerance, false);
-    check_residual_merge<bf16>(n, 1.0 / 256, false);  // d_o is rounded once to bf16
+    check_merge_norm<float>(n, kTolerance);
+    check_merge_norm<bf16>(n, 1.0 / 256);  // d_o is rounded once to bf16
   }
-}
-
-TEST(ResidualMergeGrad, MayWriteOverTheIncomingGradient) {
-  check_residual_merge<float>(40, kTolerance, true);
 }
 
 }  // namespace

@@ -115,8 +115,8 @@ TEST(DepthwiseConv, OneAndTwoThreadsGiveTheSameBits) {
     std::vector<float> none, result = run(c, in, none, weight, bias);
     std::vector<float> din(333 * 130), dweight(260), dbias(130);
     depthwise_conv_backward(ctx, view(din, {333, 130}), view(dweight, {130, 2}), view(dbias, {130}),
-                            view(dout, {c.out_rows(), 130}), view(in, {333, 130}),
-                            view(weight, {130, 2}), c.sequences(), c.lead);
+                            view(din, {333, 130}), view(dout, {c.out_rows(), 130}),
+                            view(in, {333, 130}), view(weight, {130, 2}), c.sequences(), c.lead);
     for (const auto& x : {din, dweight, dbias}) result.insert(result.end(), x.begin(), x.end());
     set_thread_count(0);
     return result;

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "backend/cpu/threads.h"
-#include "ops/norm/residual_merge.h"
-#include "ops/norm/residual_merge_reference.h"
+#include "ops/norm/merge_norm.h"
+#include "ops/norm/merge_norm_reference.h"
 #include "ops/norm/rms_norm.h"
 #include "ops/norm/rms_norm_reference.h"
 #include "support/oracle.h"
@@ -114,59 +114,61 @@ struct MergeInputs {
   }
 };
 
-template <class T>
-double error_of_merge(int64_t rows, int64_t n, int64_t offset, bool in_place) {
+// The worse of the errors of y and h.
+template <class O, class H>
+double error_of_merge_norm(int64_t rows, int64_t n, int64_t offset) {
   Context ctx;
   auto x = cast<float>(random_values(rows * n + offset, 1));
-  auto o = cast<T>(random_values(rows * n + offset, 2));
+  auto o = cast<O>(random_values(rows * n + offset, 2));
+  auto weight = cast<float>(random_values(n + offset, 3));
   MergeInputs inputs(n + offset);
-  const auto wide_x = widen(x), wide_o = widen(o);
-  std::vector<double> expected(rows * n), wide[4];
+  const auto wide_x = widen(x), wide_o = widen(o), wide_weight = widen(weight);
+  std::vector<double> expected_y(rows * n), expected_h(rows * n), wide[4];
   for (int i = 0; i < 4; ++i) wide[i] = widen(inputs.vectors[i]);
-  reference::residual_merge_forward(expected.data(), &wide_o[offset], &wide_x[offset],
-                                    &wide[0][offset], &wide[1][offset], &wide[2][offset],
-                                    &wide[3][offset], rows, n);
-  std::vector<float> y(rows * n + offset);
-  std::vector<float>& out = in_place ? x : y;
-  residual_merge_forward(ctx, at(out, offset, {rows, n}), at(o, offset, {rows, n}),
-                         at(x, offset, {rows, n}), inputs.view(n, offset));
-  const auto got = widen(out);
-  return test::relative_error({got.begin() + offset, got.end()}, expected);
+  reference::merge_norm_forward(
+      expected_y.data(), expected_h.data(), &wide_o[offset], &wide_x[offset], &wide[0][offset],
+      &wide[1][offset], &wide[2][offset], &wide[3][offset], &wide_weight[offset], rows, n, kEps);
+  std::vector<float> y(rows * n), rstd(rows);
+  std::vector<H> h(rows * n);
+  merge_norm_forward(ctx,
+                     {view(y, {rows, n}), at(o, offset, {rows, n}), at(x, offset, {rows, n}),
+                      inputs.view(n, offset)},
+                     view(h, {rows, n}), view(rstd, {rows}), at(weight, offset, {n}), kEps);
+  return std::max(test::relative_error(widen(y), expected_y),
+                  test::relative_error(widen(h), expected_h));
 }
 
-TEST(ResidualMerge, MatchesTheReferenceAtEveryLengthAndMisalignment) {
+TEST(MergeNorm, MatchesTheReferenceAtEveryLengthAndMisalignment) {
   for (int64_t n = 1; n <= 35; ++n) {
     for (int64_t offset : {0, 1, 3}) {
-      EXPECT_LT(error_of_merge<float>(3, n, offset, false), kF32);
-      EXPECT_LT(error_of_merge<bf16>(3, n, offset, false), kF32);
+      EXPECT_LT((error_of_merge_norm<float, float>(3, n, offset)), kF32);
+      EXPECT_LT((error_of_merge_norm<bf16, float>(3, n, offset)), kF32);
+      EXPECT_LT((error_of_merge_norm<bf16, bf16>(3, n, offset)), kBf16);
     }
   }
 }
 
-TEST(ResidualMerge, MayWriteOverTheResidual) {
-  EXPECT_LT(error_of_merge<float>(90, 200, 0, true), kF32);
-}
-
-// dx, d_o, then the four vectors.
-std::vector<float> merge_gradients(int threads) {
+// dx, d_o, the norm's weight, then the four vectors.
+std::vector<float> merge_norm_gradients(int threads) {
   Context ctx;
   constexpr int64_t kT = 300, kD = 140;
-  auto x = cast<float>(random_values(kT * kD, 1));
-  auto o = cast<float>(random_values(kT * kD, 2));
-  auto dy = cast<float>(random_values(kT * kD, 3));
+  std::vector<float> in[4], weight = cast<float>(random_values(kD, 5)), rstd(kT, 0.5f);
+  for (int i = 0; i < 4; ++i) in[i] = cast<float>(random_values(kT * kD, 1 + i));
   MergeInputs inputs(kD), gradients(kD);
-  std::vector<float> all(2 * kT * kD);
+  std::vector<float> all(2 * kT * kD + kD);
+  const Merge merge{view(in[0], {kT, kD}), view(in[1], {kT, kD}), view(in[2], {kT, kD}),
+                    inputs.view(kD)};
   set_thread_count(threads);
-  residual_merge_backward(ctx, at(all, 0, {kT, kD}), at(all, kT * kD, {kT, kD}), gradients.view(kD),
-                          view(dy, {kT, kD}), view(o, {kT, kD}), view(x, {kT, kD}),
-                          inputs.view(kD));
+  merge_norm_backward(ctx, at(all, 0, {kT, kD}), at(all, kT * kD, {kT, kD}), gradients.view(kD),
+                      at(all, 2 * kT * kD, {kD}), view(in[3], {kT, kD}), merge, view(rstd, {kT}),
+                      view(weight, {kD}));
   set_thread_count(0);
   for (const auto& v : gradients.vectors) all.insert(all.end(), v.begin(), v.end());
   return all;
 }
 
-TEST(ResidualMerge, GradientsDoNotDependOnTheNumberOfThreads) {
-  const auto one = merge_gradients(1), two = merge_gradients(2);
+TEST(MergeNorm, GradientsDoNotDependOnTheNumberOfThreads) {
+  const auto one = merge_norm_gradients(1), two = merge_norm_gradients(2);
   EXPECT_EQ(0, std::memcmp(one.data(), two.data(), one.size() * sizeof(float)));
 }
 

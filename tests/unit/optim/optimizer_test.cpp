@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "backend/cpu/matmul_kernel.h"
 #include "ops/elementwise/elementwise.h"
+#include "support/oracle.h"
 #include "support/tiny_model.h"
 
 namespace zaya {
@@ -108,6 +110,41 @@ TEST(Optimizer, ClippingScalesTheGradientToTheNorm) {
       optimizer.states().begin(), optimizer.states().end(),
       [](const OptimizerState& s) { return s.parameter->spec.name == "model.norm.weight"; });
   EXPECT_NEAR(norm->first.as<float>()[0], 0.1 * 2.0 / 8.0, 1e-7);
+}
+
+// Steps of all Muon matrices of a role, end to end, in a model that computes in this format.
+std::vector<double> muon_steps(Role role, DType compute) {
+  Context ctx;
+  Zaya model = tiny_model(tiny_config(), compute);
+  OptimizerConfig config;
+  config.router_optimizer = RouterOptimizer::muon;
+  Optimizer optimizer(model.parameters(), config);
+  uint64_t seed = 0;
+  std::vector<double> steps;
+  for (Parameter& p : model.parameters().all()) {
+    fill_normal(ctx, p.gradient.reshaped({p.gradient.size()}), ++seed, 0, 1);
+    if (p.spec.role != role) continue;
+    for (const float w : values_of(p.weight)) steps.push_back(w);
+  }
+  optimizer.update(ctx, {.muon = 0.1f, .router = 0.1f}, 1.0);
+  size_t i = 0;
+  for (const Parameter& p : model.parameters().all()) {
+    if (p.spec.role != role) continue;
+    for (const float w : values_of(p.weight)) steps[i++] -= w;
+  }
+  return steps;
+}
+
+TEST(Optimizer, MuonMultipliesBf16WhereTheModelAndTheMachineDo) {
+  const auto f32 = muon_steps(Role::matrix, DType::f32);
+  const auto bf16 = muon_steps(Role::matrix, DType::bf16);
+  EXPECT_EQ(f32 != bf16, multiplies_bf16());
+  EXPECT_LT(test::relative_error(bf16, f32), 8e-2);  // rounding by up to 2^-9 in five steps
+}
+
+TEST(Optimizer, MuonKeepsTheRoutersMatricesInF32) {
+  EXPECT_EQ(muon_steps(Role::router_matrix, DType::f32),
+            muon_steps(Role::router_matrix, DType::bf16));
 }
 
 }  // namespace
