@@ -18,8 +18,8 @@ namespace HWY_NAMESPACE {
 // W is a panel's width; D is d rounded up to whole panels; lanes are rounded up to whole panels.
 struct Scratch {
   int64_t D = 0, lanes = 0;
-  float* dk = nullptr;       // [k_length, D], the whole span
-  float* dv = nullptr;       // [k_length, D]
+  float* dk = nullptr;       // [k_length, D], the whole span and room for its last block
+  float* dv = nullptr;       // the same
   float* rows = nullptr;     // [lanes, D]
   float* q = nullptr;        // lane panels [d / kTerms][W]
   float* d_o = nullptr;      // lane panels [d / kTerms][W]
@@ -32,7 +32,7 @@ struct Scratch {
   float* end = nullptr;
   float* k = nullptr;         // [kKeyBlock, d / kTerms]
   float* v = nullptr;         // [kKeyBlock, d / kTerms]
-  float* k_rows = nullptr;    // [kKeyBlock / kTerms, d]
+  float* k_rows = nullptr;    // [kKeyBlock / kTerms, d], or turned (rows_along_rows)
   float* p = nullptr;         // lane panels [kKeyBlock][W / kTerms]
   float* ds = nullptr;        // lane panels [kKeyBlock][W / kTerms]
   float* work = nullptr;      // p, then ds, of one panel in f32 before they are joined to words
@@ -46,10 +46,11 @@ Scratch make_scratch(int64_t k_length, int64_t block_lanes, int64_t d) {
   Scratch s;
   s.D = panels_for(d) * W;
   s.lanes = panels_for(block_lanes) * W;
-  float* next = thread_buffer<Tag, float>(2 * k_length * s.D + 3 * s.lanes * (s.D + d) +
-                                          4 * s.lanes + kKeyBlock * (3 * d + 2 * s.lanes + 2 * W));
+  const int64_t keys = (k_length + kKeyBlock - 1) / kKeyBlock * kKeyBlock;
+  float* next = thread_buffer<Tag, float>(2 * keys * s.D + 3 * s.lanes * (s.D + d) + 4 * s.lanes +
+                                          kKeyBlock * (3 * d + 2 * s.lanes + 2 * W));
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
-  for (float** x : {&s.dk, &s.dv}) *x = take(k_length * s.D);
+  for (float** x : {&s.dk, &s.dv}) *x = take(keys * s.D);
   for (float** x : {&s.rows, &s.q_rows, &s.do_rows}) *x = take(s.lanes * s.D);
   for (float** x : {&s.q, &s.d_o, &s.dq}) *x = take(s.lanes * d);
   for (float** x : {&s.lse, &s.delta, &s.begin, &s.end}) *x = take(s.lanes);
@@ -145,24 +146,21 @@ void store_words_along_lanes(float* to, const float* from, int64_t count) {
                   [&](auto d, int64_t i) { store(load(d, from + i), d, halves + i); });
 }
 
-// p, ds and dq of one panel; keys of the block that no lane sees get p = ds = 0.
+// Where the scores and their gradients of a panel are worked on: [kKeyBlock][W] each.
+struct PanelScores {
+  float* p;
+  float* ds;
+};
+
+// p and ds of the keys `seen`, a block from which `skip` are left out.
 template <class Kind>
-void backward_panel(const Scratch& s, int64_t lane, const KeyRange& keys,
-                    const AttentionShape& shape) {
-  constexpr int64_t kTerms = Kind::kTerms;
-  const int64_t W = panel_width(), d = shape.head_dim, channels = d / kTerms;
-  const int64_t block = whole_elements<Kind>(keys.end - keys.begin);
-  float* p = kTerms == 1 ? s.p + lane * kKeyBlock : s.work;
-  float* ds = kTerms == 1 ? s.ds + lane * kKeyBlock : s.work + kKeyBlock * W;
-  const PanelKeys& seen = s.seen[lane / W];
-  KeyRange range = intersect(keys, seen.any);
-  range = range.empty() ? KeyRange{keys.begin, keys.begin} : whole_elements<Kind>(range);
-  const int64_t skip = range.begin - keys.begin, count = range.end - range.begin;
-  for (float* x : {p, ds}) {
-    std::fill(x, x + skip * W, 0.0f);
-    std::fill(x + (skip + count) * W, x + block * W, 0.0f);
-  }
-  Product product{.c = p + skip * W,
+void panel_scores(const Scratch& s, const PanelScores& scores, int64_t lane, const KeyRange& seen,
+                  int64_t skip, const AttentionShape& shape) {
+  const int64_t W = panel_width(), channels = shape.head_dim / Kind::kTerms;
+  const int64_t count = seen.end - seen.begin;
+  float* p = scores.p + skip * W;
+  float* ds = scores.ds + skip * W;
+  Product product{.c = p,
                   .c_row = W,
                   .a = s.k + skip * channels,
                   .a_row = channels,
@@ -171,32 +169,48 @@ void backward_panel(const Scratch& s, int64_t lane, const KeyRange& keys,
                   .b_step = W,
                   .steps = channels};
   multiply<Kind, Start::zero>(product, count);
-  product.c = ds + skip * W;
+  product.c = ds;
   product.a = s.v + skip * channels;
   product.b = s.d_o + lane * channels;
   multiply<Kind, Start::zero>(product, count);
-  if (seen.all.contains(range)) {
-    softmax_backward_panel<false>(s, p + skip * W, ds + skip * W, lane, range.begin, count,
-                                  shape.scale);
+  if (s.seen[lane / W].all.contains(seen)) {
+    softmax_backward_panel<false>(s, p, ds, lane, seen.begin, count, shape.scale);
   } else {
-    softmax_backward_panel<true>(s, p + skip * W, ds + skip * W, lane, range.begin, count,
-                                 shape.scale);
+    softmax_backward_panel<true>(s, p, ds, lane, seen.begin, count, shape.scale);
+  }
+}
+
+// p, ds and dq of one panel; keys of the block that no lane sees get p = ds = 0.
+template <class Kind>
+void backward_panel(const Scratch& s, int64_t lane, const KeyRange& keys,
+                    const AttentionShape& shape) {
+  constexpr int64_t kTerms = Kind::kTerms;
+  const int64_t W = panel_width(), d = shape.head_dim;
+  const int64_t block = whole_units<Kind>(keys.end - keys.begin);
+  const PanelScores scores = kTerms == 1
+                                 ? PanelScores{s.p + lane * kKeyBlock, s.ds + lane * kKeyBlock}
+                                 : PanelScores{s.work, s.work + kKeyBlock * W};
+  KeyRange range = intersect(keys, s.seen[lane / W].any);
+  range = range.empty() ? KeyRange{keys.begin, keys.begin} : whole_units<Kind>(range);
+  const int64_t skip = range.begin - keys.begin, count = range.end - range.begin;
+  panel_scores<Kind>(s, scores, lane, range, skip, shape);
+  for (float* x : {scores.p, scores.ds}) {
+    std::fill(x, x + skip * W, 0.0f);
+    std::fill(x + (skip + count) * W, x + block * W, 0.0f);
   }
   if constexpr (kTerms == 2) {
-    store_words_along_lanes(s.p + lane / 2 * kKeyBlock, p, block);
-    store_words_along_lanes(s.ds + lane / 2 * kKeyBlock, ds, block);
+    store_words_along_lanes(s.p + lane / 2 * kKeyBlock, scores.p, block);
+    store_words_along_lanes(s.ds + lane / 2 * kKeyBlock, scores.ds, block);
   }
-  const int64_t padded = whole_elements<Kind>(count);
-  join_rows<Kind>(ds + skip * W, padded, W);
-  multiply<Kind, Start::add>({.c = s.dq + lane * d,
-                              .c_row = W,
-                              .a = s.k_rows + skip / kTerms * d,
-                              .a_row = 1,
-                              .a_step = d,
-                              .b = ds + skip * W,
-                              .b_step = W,
-                              .steps = padded / kTerms},
-                             d);
+  const int64_t padded = whole_units<Kind>(count);
+  join_rows<Kind>(scores.ds + skip * W, padded, W);
+  Product gradient = channels_times<Kind>(s.k_rows, skip, d);
+  gradient.c = s.dq + lane * d;
+  gradient.c_row = W;
+  gradient.b = scores.ds + skip * W;
+  gradient.b_step = W;
+  gradient.steps = padded / kTerms;
+  multiply<Kind, Start::add>(gradient, d);
 }
 
 // gradient [keys, D] += weights x rows, for rows of a few keys at a time over the panels that see
@@ -205,9 +219,10 @@ template <class Kind>
 void add_key_gradient(float* gradient, const float* weights, const float* rows, const Scratch& s,
                       const KeyRange& keys) {
   const int64_t W = panel_width(), panels = s.lanes / W, steps = W / Kind::kTerms;
+  constexpr int64_t kRows = kInTiles<Kind> ? Kind::kUnit : kTileRows;
   for (int64_t c = 0; c < s.D; c += W) {
-    for (int64_t key = keys.begin; key < keys.end; key += kTileRows) {
-      const KeyRange some{key, std::min(key + kTileRows, keys.end)};
+    for (int64_t key = keys.begin; key < keys.end; key += kRows) {
+      const KeyRange some{key, std::min(key + kRows, keys.end)};
       int64_t first = 0, last = panels;
       while (first < last && intersect(some, s.seen[first].any).empty()) ++first;
       while (first < last && intersect(some, s.seen[last - 1].any).empty()) --last;
@@ -244,6 +259,7 @@ void backward_block(const Scratch& s, const AttentionGradients& x, const QueryBl
                     const AttentionShape& shape) {
   const int64_t W = panel_width(), d = shape.head_dim;
   begin_block<Kind, T>(s, x, block, shape);
+  [[maybe_unused]] const typename Kind::Registers registers;
   for_each_key_block(block.keys(), block.span.k_length, [&](const KeyRange& keys) {
     const int64_t row = block.span.k_begin + keys.begin, count = keys.end - keys.begin;
     rows_along_channels<Kind, T>(s.k, x.k, row, count, block.key_head * d, d);

@@ -30,7 +30,7 @@ struct Scratch {
   float* begin = nullptr;    // [lanes], keys each lane sees
   float* end = nullptr;
   float* k = nullptr;        // [kKeyBlock, d / kTerms]
-  float* v = nullptr;        // [kKeyBlock / kTerms, d]
+  float* v = nullptr;        // [kKeyBlock / kTerms, d], or turned (rows_along_rows)
   float* scores = nullptr;   // [kKeyBlock, W]
   float* rescale = nullptr;  // [W]
 };
@@ -112,19 +112,17 @@ void attend(const Scratch& s, int64_t lane, const KeyRange& range, int64_t block
   } else {
     softmax_panel<false>(s, s.scores, lane, range.begin, count, shape.scale);
   }
-  const int64_t padded = whole_elements<Kind>(count);
+  const int64_t padded = whole_units<Kind>(count);
   std::fill(s.scores + count * W, s.scores + padded * W, 0.0f);
   join_rows<Kind>(s.scores, padded, W);
-  multiply<Kind, Start::scale>({.c = s.o + lane * d,
-                                .c_row = W,
-                                .a = s.v + skip / kTerms * d,
-                                .a_row = 1,
-                                .a_step = d,
-                                .b = s.scores,
-                                .b_step = W,
-                                .steps = padded / kTerms,
-                                .factor = s.rescale},
-                               d);
+  Product output = channels_times<Kind>(s.v, skip, d);
+  output.c = s.o + lane * d;
+  output.c_row = W;
+  output.b = s.scores;
+  output.b_step = W;
+  output.steps = padded / kTerms;
+  output.factor = s.rescale;
+  multiply<Kind, Start::scale>(output, d);
 }
 
 // Queries of the block as panels; running values at their start.
@@ -166,6 +164,7 @@ void forward_block(const Tensor& o, const Tensor& lse, const Tensor& q, const Te
   const int64_t W = panel_width(), d = shape.head_dim, panels = panels_for(block.lanes());
   const Scratch s = make_scratch(panels, d);
   begin_block<Kind, T>(s, q, block, shape, panels);
+  [[maybe_unused]] const typename Kind::Registers registers;
   struct Tag;
   PanelKeys* seen = thread_buffer<Tag, PanelKeys>(panels);
   for (int64_t p = 0; p < panels; ++p)
@@ -176,7 +175,7 @@ void forward_block(const Tensor& o, const Tensor& lse, const Tensor& q, const Te
     rows_along_rows<Kind, T>(s.v, v, row, count, block.key_head * d, d);
     for (int64_t p = 0; p < panels; ++p) {
       if (intersect(keys, seen[p].any).empty()) continue;
-      const KeyRange range = whole_elements<Kind>(intersect(keys, seen[p].any));
+      const KeyRange range = whole_units<Kind>(intersect(keys, seen[p].any));
       attend<Kind>(s, p * W, range, keys.begin, !seen[p].all.contains(range), shape);
     }
   });

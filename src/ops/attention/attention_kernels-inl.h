@@ -6,9 +6,10 @@
 // lane m of a block is query m / G, head m % G. Lanes come in panels of two vectors, and an array
 // over the lanes of a block is stored panel by panel.
 //
-// Products run on f32 values, or on words of two bf16 where the machine multiplies those: then two
-// terms of each sum lie in one word, and an array of n terms has n / 2 words. Which terms share a
-// word depends on their place in the sequence, never on the block.
+// Products run on f32 values, or on words of two bf16 where the machine multiplies those, in
+// vectors or in tile registers: then two terms of each sum lie in one word, and an array of n terms
+// has n / 2 words. Which terms share a word or a tile depends on their place in the sequence, never
+// on the block.
 
 #if defined(ZAYA_ATTENTION_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ZAYA_ATTENTION_KERNELS_INL_H_
@@ -21,7 +22,9 @@
 #include <cstring>
 
 #include "backend/cpu/bf16_pairs-inl.h"
+#include "backend/cpu/bf16_tiles.h"
 #include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/threads.h"
 #include "backend/cpu/vector-inl.h"
 #include "core/tensor.h"
 #include "ops/attention/attention_plan.h"
@@ -41,9 +44,12 @@ HWY_INLINE hn::Vec<FullTag> exp_keeping_nan(FullTag d, hn::Vec<FullTag> x) {
   return hn::MulAdd(x, hn::Zero(d), hn::Exp(d, x));
 }
 
-// The two kinds of products: terms in one element of A or B, and one step of a sum.
+// The kinds of products: terms in one element of A or B, and terms (and rows of keys) that products
+// take at a time. A thread that multiplies holds Registers.
 struct Values {
   static constexpr int64_t kTerms = 1;
+  static constexpr int64_t kUnit = 1;
+  struct Registers {};
   static HWY_INLINE hn::Vec<FullTag> add_product(hn::Vec<FullTag> a, hn::Vec<FullTag> b,
                                                  hn::Vec<FullTag> sum) {
     return hn::MulAdd(a, b, sum);
@@ -51,11 +57,22 @@ struct Values {
 };
 struct Words {
   static constexpr int64_t kTerms = 2;
+  static constexpr int64_t kUnit = 2;
+  struct Registers {};
   static HWY_INLINE hn::Vec<FullTag> add_product(hn::Vec<FullTag> a, hn::Vec<FullTag> b,
                                                  hn::Vec<FullTag> sum) {
     return add_pair_products(a, b, sum);
   }
 };
+struct Tiles {
+  static constexpr int64_t kTerms = 2;
+  static constexpr int64_t kUnit = 32;
+  using Registers = TileRegisters;
+  static_assert(kUnit == TileProduct::kRows && kUnit == kTerms * TileProduct::kWords);
+  static_assert(kKeyBlock % kUnit == 0);
+};
+template <class Kind>
+inline constexpr bool kInTiles = std::is_same_v<Kind, Tiles>;
 
 // Terms [rows, width] become elements [rows / kTerms, width], in place: each a value, or a word of
 // two rows. `rows` is even.
@@ -84,14 +101,14 @@ HWY_INLINE void join_panel(float* panels, int64_t p, int64_t d) {
   }
 }
 
-// A count of terms rounded up to whole elements, and a range that starts with one.
+// A count of terms rounded up to whole units, and a range that starts with one.
 template <class Kind>
-HWY_INLINE int64_t whole_elements(int64_t count) {
-  return (count + Kind::kTerms - 1) / Kind::kTerms * Kind::kTerms;
+HWY_INLINE int64_t whole_units(int64_t count) {
+  return (count + Kind::kUnit - 1) / Kind::kUnit * Kind::kUnit;
 }
 template <class Kind>
-HWY_INLINE KeyRange whole_elements(const KeyRange& range) {
-  return {range.begin / Kind::kTerms * Kind::kTerms, range.end};
+HWY_INLINE KeyRange whole_units(const KeyRange& range) {
+  return {range.begin / Kind::kUnit * Kind::kUnit, range.end};
 }
 
 // C [rows, panel] (+)= A B, where A(r, k) = a[r * a_row + k * a_step] and row k of B is b + k *
@@ -152,8 +169,35 @@ HWY_INLINE void tile(const Product& p, int64_t row) {
 // Twelve sums in flight hide the latency of a multiply-add and fit sixteen registers.
 constexpr int kTileRows = 6;
 
+// The same in tile registers. Writes whole units of rows; a_step is 1.
+template <Start kStart>
+HWY_INLINE void multiply_in_tiles(const Product& p, int64_t rows) {
+  rows = whole_units<Tiles>(rows);
+  if constexpr (kStart == Start::scale) {
+    const FullTag d;
+    const int64_t width = panel_width(), lanes = width / 2;
+    const auto left = hn::LoadU(d, p.factor), right = hn::LoadU(d, p.factor + lanes);
+    for (float* c = p.c; c < p.c + rows * p.c_row; c += p.c_row) {
+      hn::StoreU(hn::Mul(hn::LoadU(d, c), left), d, c);
+      hn::StoreU(hn::Mul(hn::LoadU(d, c + lanes), right), d, c + lanes);
+    }
+  }
+  multiply_tiles({.c = p.c,
+                  .c_row = p.c_row,
+                  .a = p.a,
+                  .a_row = p.a_row,
+                  .b = p.b,
+                  .b_row = p.b_step,
+                  .steps = p.steps / TileProduct::kWords,
+                  .batches = p.batches,
+                  .a_batch = p.a_batch,
+                  .b_batch = p.b_batch,
+                  .accumulate = kStart != Start::zero},
+                 rows);
+}
+
 template <class Kind, Start kStart>
-HWY_INLINE void multiply(const Product& p, int64_t rows) {
+HWY_INLINE void multiply_in_vectors(const Product& p, int64_t rows) {
   int64_t row = 0;
   for (; row + kTileRows <= rows; row += kTileRows) tile<Kind, kTileRows, kStart>(p, row);
   switch (rows - row) {
@@ -169,6 +213,15 @@ HWY_INLINE void multiply(const Product& p, int64_t rows) {
       return tile<Kind, 1, kStart>(p, row);
     default:
       return;
+  }
+}
+
+template <class Kind, Start kStart>
+HWY_INLINE void multiply(const Product& p, int64_t rows) {
+  if constexpr (kInTiles<Kind>) {
+    multiply_in_tiles<kStart>(p, rows);
+  } else {
+    multiply_in_vectors<Kind, kStart>(p, rows);
   }
 }
 
@@ -196,25 +249,49 @@ void rows_along_channels(float* to, const Tensor& x, int64_t row, int64_t count,
   }
 }
 
-// The same rows and columns of x as elements along the rows, [count / kTerms, d]; a last odd row is
-// joined with zeros.
+// Words of (first[c], second[c]) for d channels, or of (first[c], 0).
+HWY_INLINE void join_bf16_rows(float* to, const bf16* first, const bf16* second, int64_t d) {
+  for_each_vector(d, [&](auto tag, int64_t c) {
+    const hn::RebindToUnsigned<decltype(tag)> bits;
+    const auto lower = hn::ShiftRight<16>(hn::BitCast(bits, load(tag, first + c)));
+    const auto upper = second ? hn::BitCast(bits, load(tag, second + c)) : hn::Zero(bits);
+    store(hn::BitCast(tag, hn::Or(upper, lower)), tag, to + c);
+  });
+}
+
+// Up to kKeyBlock rows of x as elements along the rows: the A, or part of it, of a product whose
+// rows are channels. [count / kTerms, d], or [d, kKeyBlock / kTerms] for tiles, which want A's
+// terms side by side. A last unit is filled up with zeros.
 template <class Kind, class T>
 void rows_along_rows(float* to, const Tensor& x, int64_t row, int64_t count, int64_t column,
                      int64_t d) {
   if constexpr (Kind::kTerms == 1) {
     widen_rows<T>(to, d, x, row, count, column, d);
-  } else {
-    for (int64_t r = 0; r < count; r += 2, to += d) {
-      const bf16* first = x.row<bf16>(row + r) + column;
-      const bf16* second = r + 1 < count ? x.row<bf16>(row + r + 1) + column : nullptr;
-      for_each_vector(d, [&](auto tag, int64_t c) {
-        const hn::RebindToUnsigned<decltype(tag)> bits;
-        const auto lower = hn::ShiftRight<16>(hn::BitCast(bits, load(tag, first + c)));
-        const auto upper = second ? hn::BitCast(bits, load(tag, second + c)) : hn::Zero(bits);
-        store(hn::BitCast(tag, hn::Or(upper, lower)), tag, to + c);
-      });
+    return;
+  }
+  struct Tag;
+  float* words = kInTiles<Kind> ? thread_buffer<Tag, float>(d) : to;
+  for (int64_t r = 0; r < whole_units<Kind>(count); r += 2) {
+    const bf16* first = x.row<bf16>(row + std::min(r, count - 1)) + column;
+    const bf16* second = r + 1 < count ? x.row<bf16>(row + r + 1) + column : nullptr;
+    if (r < count) {
+      join_bf16_rows(words, first, second, d);
+    } else {
+      std::fill_n(words, d, 0.0f);
+    }
+    if constexpr (kInTiles<Kind>) {
+      for (int64_t c = 0; c < d; ++c) to[c * (kKeyBlock / 2) + r / 2] = words[c];
+    } else {
+      words += d;
     }
   }
+}
+
+// That A, from row `skip` of its block on.
+template <class Kind>
+HWY_INLINE Product channels_times(const float* rows, int64_t skip, int64_t d) {
+  if constexpr (kInTiles<Kind>) return {.a = rows + skip / 2, .a_row = kKeyBlock / 2, .a_step = 1};
+  return {.a = rows + skip / Kind::kTerms * d, .a_row = 1, .a_step = d};
 }
 
 // f.operator()<T, Kind>() for tensors of `dtype` and heads of d channels.
@@ -222,7 +299,8 @@ template <class F>
 void visit_products(DType dtype, int64_t d, F&& f) {
   if (dtype == DType::f32) return f.template operator()<float, Values>();
 #if HWY_TARGET <= HWY_AVX3
-  if (multiplies_bf16() && d % 2 == 0) return f.template operator()<bf16, Words>();
+  if (has_bf16_tiles() && d % Tiles::kUnit == 0) return f.template operator()<bf16, Tiles>();
+  if (multiplies_bf16() && d % Words::kUnit == 0) return f.template operator()<bf16, Words>();
 #endif
   (void)d;
   f.template operator()<bf16, Values>();

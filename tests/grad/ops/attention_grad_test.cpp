@@ -127,6 +127,40 @@ TEST(AttentionGradient, ASequenceHasTheSameBitsInAnyBatch) {
   }
 }
 
+// bf16 against f32 on the same values, which the tests above hold against the complex step.
+double error_of_bf16(const AttentionShape& s, const Spans& spans, int64_t queries, int64_t keys) {
+  const auto wide = [](const std::vector<bf16>& x) { return cast<float>(widen(x)); };
+  const auto q = cast<bf16>(random_values(queries * s.query_heads * s.head_dim, 1));
+  const auto k = cast<bf16>(random_values(keys * s.key_heads * s.head_dim, 2));
+  const auto v = cast<bf16>(random_values(keys * s.key_heads * s.head_dim, 3));
+  const auto d_o = cast<bf16>(random_values(q.size(), 4));
+  const auto got = backward<bf16>(s, spans, q, k, v, d_o);
+  const auto want = backward<float>(s, spans, wide(q), wide(k), wide(v), wide(d_o));
+  double worst = 0;
+  for (size_t i = 0; i < 3; ++i)
+    worst = std::max(worst, relative_error(widen(got[i]), widen(want[i])));
+  return worst;
+}
+
+TEST(AttentionGradient, EveryHeadSizeAndLengthMatchesInBf16) {
+  for (int64_t d : {6, 32, 64, 96})
+    for (int64_t length : {1, 2, 31, 32, 33, 63, 65, 140}) {
+      const Spans spans{{0, length, 0, length}, {length, 70, length, 70}};
+      EXPECT_LT(error_of_bf16(shape_of(4, 2, d), spans, length + 70, length + 70), kBf16)
+          << d << " " << length;
+    }
+}
+
+TEST(AttentionGradient, EveryWindowAndQueriesBehindTheirKeysMatchInBf16) {
+  for (int64_t d : {6, 32})
+    for (int64_t window : {0, 2, 30, 64}) {  // with one key dq and dk are all rounding
+      EXPECT_LT(error_of_bf16(shape_of(3, 1, d, window), {{0, 150, 0, 150}}, 150, 150), kBf16)
+          << d << " " << window;
+      EXPECT_LT(error_of_bf16(shape_of(2, 1, d, window), {{0, 3, 0, 75}}, 3, 75), kBf16)
+          << d << " " << window;
+    }
+}
+
 TEST(AttentionGradient, SpansThatShareKeysAreRefused) {
   const std::vector<float> x(3 * 4);
   EXPECT_THROW(backward<float>(shape_of(1, 1, 4), {{0, 2, 0, 2}, {2, 1, 0, 3}}, x, x, x, x),

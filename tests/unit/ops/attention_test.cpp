@@ -77,12 +77,16 @@ TEST(Attention, EveryLengthMatchesTheReference) {
   for (int64_t length = 1; length <= 70; ++length) {
     EXPECT_LT(error_of<float>({{0, length, 0, length}}, shape_of(2, 1, 16)), kF32) << length;
     EXPECT_LT(error_of<bf16>({{0, length, 0, length}}, shape_of(1, 1, 8)), kBf16) << length;
+    EXPECT_LT(error_of<bf16>({{0, length, 0, length}}, shape_of(2, 1, 32)), kBf16) << length;
   }
 }
 
 TEST(Attention, EveryHeadSizeMatchesTheReference) {
-  for (int64_t d : {1, 2, 3, 5, 7, 8, 15, 16, 17, 24, 31, 32, 33, 48, 64, 128})
+  for (int64_t d : {1, 2, 3, 5, 7, 8, 15, 16, 17, 24, 31, 32, 33, 48, 64, 96, 128}) {
     EXPECT_LT(error_of<float>({{0, 21, 0, 21}}, shape_of(4, 2, d)), kF32) << d;
+    EXPECT_LT(error_of<bf16>({{0, 21, 0, 21}}, shape_of(4, 2, d)), kBf16) << d;
+    EXPECT_LT(error_of<bf16>({{0, 150, 0, 150}}, shape_of(3, 1, d)), kBf16) << d;
+  }
 }
 
 TEST(Attention, EveryGroupingMatchesTheReference) {
@@ -98,20 +102,25 @@ TEST(Attention, MoreHeadsThanABlockHasLanesMatchTheReference) {
 }
 
 TEST(Attention, EveryWindowMatchesTheReference) {
-  for (int64_t window : {1, 2, 3, 17, 63, 64, 65, 149, 150, 151, 1000})
+  for (int64_t window : {1, 2, 3, 17, 63, 64, 65, 149, 150, 151, 1000}) {
     EXPECT_LT(error_of<float>({{0, 150, 0, 150}}, shape_of(2, 1, 16, window)), kF32) << window;
+    EXPECT_LT(error_of<bf16>({{0, 150, 0, 150}}, shape_of(2, 1, 32, window)), kBf16) << window;
+  }
 }
 
 TEST(Attention, SequencesOfABatchDoNotSeeEachOther) {
   const Spans spans{{0, 5, 0, 5}, {5, 0, 5, 0}, {5, 1, 5, 1}, {6, 200, 6, 200}, {206, 3, 206, 3}};
   EXPECT_LT(error_of<float>(spans, shape_of(4, 2, 24)), kF32);
   EXPECT_LT(error_of<bf16>(spans, shape_of(4, 2, 24)), kBf16);
+  EXPECT_LT(error_of<bf16>(spans, shape_of(4, 2, 32)), kBf16);
 }
 
 TEST(Attention, QueriesBehindALongerKeyCacheMatchTheReference) {
   const Spans spans{{0, 1, 0, 130}, {1, 7, 130, 70}, {8, 1, 200, 1}};
-  for (int64_t window : {0, 1, 40})
+  for (int64_t window : {0, 1, 40}) {
     EXPECT_LT(error_of<float>(spans, shape_of(4, 2, 16, window)), kF32) << window;
+    EXPECT_LT(error_of<bf16>(spans, shape_of(4, 2, 32, window)), kBf16) << window;
+  }
 }
 
 TEST(Attention, AWindowAsLongAsTheSequenceChangesNoBit) {
@@ -127,40 +136,55 @@ TEST(Attention, ScoresFarApartNeitherOverflowNorVanish) {
   EXPECT_LT(error_of<float>({{0, 90, 0, 90}}, shape), 1e-3);  // scores of 1e4 carry errors of 1e-3
 }
 
-TEST(Attention, ATokenHasTheSameBitsInAnyBatch) {
-  const auto shape = shape_of(4, 2, 24, 90);
-  Values<float> x(shape, 300, 300);
-  const int64_t columns = 4 * 24;
+template <class T>
+void expect_same_bits_in_any_batch(int64_t d) {
+  Values<T> x(shape_of(4, 2, d, 90), 300, 300);
+  const int64_t columns = 4 * d;
   x.run({{0, 40, 0, 40}, {40, 200, 40, 200}, {240, 60, 240, 60}});
   const auto batch = x.o;
   x.run({{40, 200, 40, 200}});
-  EXPECT_EQ(std::memcmp(&batch[40 * columns], &x.o[40 * columns], 200 * columns * sizeof(float)),
-            0);
+  EXPECT_EQ(std::memcmp(&batch[40 * columns], &x.o[40 * columns], 200 * columns * sizeof(T)), 0);
+}
+
+TEST(Attention, ATokenHasTheSameBitsInAnyBatch) {
+  expect_same_bits_in_any_batch<float>(24);
+  expect_same_bits_in_any_batch<bf16>(24);
+  expect_same_bits_in_any_batch<bf16>(32);
 }
 
 template <class T>
-void expect_decode_equals_prefill(int64_t window) {
-  Values<T> x(shape_of(4, 2, 16, window), 200, 200);
+void expect_decode_equals_prefill(int64_t d, int64_t window) {
+  Values<T> x(shape_of(4, 2, d, window), 200, 200);
+  const int64_t columns = 4 * d;
   x.run({{0, 200, 0, 200}});
   const auto whole = std::exchange(x.o, std::vector<T>(x.o.size()));
   for (int64_t t = 0; t < 200; t += t % 64 >= 60 ? 1 : 4) {  // both sides of block edges
     x.run({{t, 1, 0, t + 1}});
-    ASSERT_EQ(std::memcmp(&whole[t * 64], &x.o[t * 64], 64 * sizeof(T)), 0) << t << " " << window;
+    ASSERT_EQ(std::memcmp(&whole[t * columns], &x.o[t * columns], columns * sizeof(T)), 0)
+        << t << " " << window;
   }
 }
 
 TEST(Attention, DecodingTokenByTokenGivesTheBitsOfPrefill) {
   for (int64_t window : {0, 1, 50}) {
-    expect_decode_equals_prefill<float>(window);
-    expect_decode_equals_prefill<bf16>(window);
+    expect_decode_equals_prefill<float>(16, window);
+    expect_decode_equals_prefill<bf16>(16, window);
+    expect_decode_equals_prefill<bf16>(32, window);
   }
 }
 
-TEST(Attention, ANotANumberInAKeyReachesEveryQueryThatSeesIt) {
-  Values<float> x(shape_of(1, 1, 8), 40, 40);
-  x.k[20 * 8] = NAN;
+template <class T>
+void expect_not_a_number_reaches_its_queries(int64_t d) {
+  Values<T> x(shape_of(1, 1, d), 40, 40);
+  x.k[20 * d] = T(NAN);
   x.run({{0, 40, 0, 40}});
-  for (int64_t t = 20; t < 40; ++t) EXPECT_TRUE(std::isnan(x.o[t * 8])) << t;
+  for (int64_t t = 20; t < 40; ++t) EXPECT_TRUE(std::isnan(float(x.o[t * d]))) << t;
+}
+
+TEST(Attention, ANotANumberInAKeyReachesEveryQueryThatSeesIt) {
+  expect_not_a_number_reaches_its_queries<float>(8);
+  expect_not_a_number_reaches_its_queries<bf16>(8);
+  expect_not_a_number_reaches_its_queries<bf16>(32);
 }
 
 TEST(Attention, LogSumExpMayBeLeftOut) {
