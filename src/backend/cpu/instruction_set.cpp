@@ -3,13 +3,16 @@
 #include <hwy/highway.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include "backend/cpu/bf16_tiles.h"
+#include "backend/cpu/matmul_kernel.h"
 #include "core/error.h"
 
 namespace zaya {
 
-const char* instruction_set() {
+std::string instruction_set() {
   const int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
-  return hwy::TargetName(usable & -usable);  // the lowest bit is the best one
+  const std::string vectors = hwy::TargetName(usable & -usable);  // the lowest bit is the best one
+  return vectors + (has_bf16_tiles() ? "+AMX" : multiplies_bf16() ? "+BF16" : "");
 }
 
 void leave_avx512_unused() {
