@@ -38,6 +38,7 @@
 #include <cmath>
 #include <utility>
 
+#include "backend/cpu/bf16_tiles.h"
 #include "backend/cpu/gemm.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/optim/newton_schulz.h"
@@ -59,9 +60,10 @@ struct Sides {
   // Both ways take as many multiplications at L = S, where the direct one has fewer of them in
   // half products, which are less efficient than whole ones.
   // bf16 multiplications take half the time, and the Gram matrix is for f32 alone: 0.75 times 5
-  // against 1.5 L + 8.5 S are equal at L = 3.2 S.
+  // against 1.5 L + 8.5 S are equal at L = 3.2 S. In tiles they take so little that it never pays.
   bool on_gram_matrix(DType products) const {
-    return products == DType::f32 ? 8 * large > 9 * small : 5 * large > 16 * small;
+    if (products == DType::f32) return 8 * large > 9 * small;
+    return 5 * large > 16 * small && !has_bf16_tiles();
   }
 };
 
