@@ -15,7 +15,7 @@ if [ "${1-}" = --quick ]; then
   shift
 fi
 
-cpu=$(lscpu | sed -n 's/^Model name: *//p' | head -n 1)
+cpu=$(lscpu | sed -n 's/^Model name: *//p' | head -n 1 | sed 's/(R)\|(TM)//g')
 cores=$(nproc)
 slug=$(printf '%s-%s-cores' "$cpu" "$cores" | tr '[:upper:] ' '[:lower:]-' | tr -cd 'a-z0-9-')
 out=${1:-bench/results/$(date -u +%Y-%m-%d)-$slug.txt}
