@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/gemm_peak.h"
+#include "backend/cpu/instruction_set.h"
 #include "ops/elementwise/elementwise.h"
 #include "plan/machine.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backend/cpu/gemm.h"
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "bench/measure.h"
 #include "ops/elementwise/elementwise.h"
@@ -105,7 +105,7 @@ void newton_schulz_against_plain(benchmark::State& state) {
   Context ctx;
   Inputs in;
   const DType products = activation(state);
-  if (products == DType::bf16 && !multiplies_bf16()) {
+  if (products != multiplied_format(products)) {
     state.SkipWithError("this machine does not multiply bf16");
     return;
   }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "cmd/bench_report.h"
 #include "cmd/commands.h"
@@ -33,13 +33,6 @@ Recipe recipe_of(const Options& options) {
   return load_recipe(options.recipe, options.set);
 }
 
-Precision precision_of(const Options& options, const Recipe& recipe) {
-  const auto names = enum_names(Precision{});
-  for (size_t i = 0; i < names.size(); ++i)
-    if (names[i] == options.dtype) return static_cast<Precision>(i);
-  return recipe.dtype;
-}
-
 // What products run in, and why.
 std::string dtype_text(const Options& options, Precision asked, DType compute) {
   const bool here = multiplies_bf16();
@@ -59,7 +52,7 @@ BenchSetting setting_of(const Options& options) {
   const Recipe& recipe = setting.recipe;
   if (!options.threads_given && recipe.threads > 0) set_thread_count(recipe.threads);
   setting.recipe_text = options.recipe.empty() ? recipe.name + " (built in)" : options.recipe;
-  const Precision precision = precision_of(options, recipe);
+  const Precision precision = fields::enum_value<Precision>(options.dtype).value_or(recipe.dtype);
   StepBenchOptions& step = setting.step;
   step.compute = resolve_precision(precision);
   setting.dtype_text = dtype_text(options, precision, step.compute);

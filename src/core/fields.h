@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -96,6 +97,15 @@ std::string_view enum_name(T value) {
   const auto names = enum_names(value);
   const auto i = static_cast<size_t>(value);
   return i < names.size() ? names[i] : std::string_view("?");
+}
+
+// The value of that name; none where there is no such name.
+template <class T>
+std::optional<T> enum_value(std::string_view name) {
+  const auto names = enum_names(T{});
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return static_cast<T>(i);
+  return std::nullopt;
 }
 
 // "a, b or c"

@@ -165,11 +165,9 @@ void TomlReader::read_scalar(const void* node, const std::string& path, T& value
     value = static_cast<T>(as_number(node, path));
   } else if constexpr (std::is_enum_v<T>) {
     const std::string name = as_string(node, path);
-    const auto names = enum_names(T{});
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == name) return void(value = static_cast<T>(i));
-    }
-    wrong(path, fields::enum_choices<T>(), TomlPrinter::text(name));
+    const std::optional<T> named = fields::enum_value<T>(name);
+    if (!named) wrong(path, fields::enum_choices<T>(), TomlPrinter::text(name));
+    value = *named;
   } else {
     value = as_string(node, path);
   }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ops/elementwise/elementwise.h"
-#include "ops/norm/rms_norm.h"
 
 namespace zaya {
 
@@ -96,17 +95,11 @@ void Decoder::run_chunk(Context& ctx, std::span<const int32_t> ids) {
     work_ = plan_work(work_memory_, T);
   }
   batch_.set_continuation(ids, length_);
-  model_.embed(ctx, work_.x, batch_.ids());
+  model_.embed(ctx, work_.x, work_.blocks[0], batch_.ids());
   Tensor x = work_.x, router_state;
-  rms_norm_forward(ctx, work_.blocks[0].input_h, work_.blocks[0].input_rstd, x,
-                   model_.blocks().front().input_norm->weight, c.rms_norm_eps);
   for (int64_t block = 0; block < c.num_hidden_layers; ++block) {
     BlockSaved& saved = work_.blocks[block % 2];
-    const BlockSaved& next = work_.blocks[(block + 1) % 2];
-    const bool last = block + 1 == c.num_hidden_layers;
-    const NormAfter after =
-        last ? NormAfter{model_.head().norm, work_.head.h, work_.head.rstd}
-             : NormAfter{model_.blocks()[block + 1].input_norm, next.input_h, next.input_rstd};
+    const NormAfter after = model_.norm_after(block, work_.blocks[(block + 1) % 2], work_.head);
     block_forward(ctx, c, model_.blocks()[block], saved, after, x, router_state,
                   {&batch_, c.slides(block) ? sliding_ : full_, c.window(block), &memories_[block]},
                   scratch_);

@@ -83,14 +83,6 @@ void Zaya::reserve(const TokenBatch& batch) {
   plan_activations(activations_, memory_, config_, compute_, T, S);
 }
 
-// The norm of the embedded tokens; all others follow a merge.
-void Zaya::first_norm(Context& ctx) const {
-  const Timed timed(ctx.profile, OpGroup::norms);
-  const BlockSaved& first = activations_.blocks.front();
-  rms_norm_forward(ctx, first.input_h, first.input_rstd, activations_.x,
-                   blocks_.front().input_norm->weight, config_.rms_norm_eps);
-}
-
 void Zaya::first_norm_backward(Context& ctx, const Tensor& dx, const Tensor& dh) const {
   const Timed timed(ctx.profile, OpGroup::norms);
   const Parameter& norm = *blocks_.front().input_norm;
@@ -98,32 +90,38 @@ void Zaya::first_norm_backward(Context& ctx, const Tensor& dx, const Tensor& dh)
                     activations_.blocks.front().input_rstd);
 }
 
-// The next block's first norm, or the head's.
-NormAfter Zaya::norm_after(size_t block) const {
-  if (block + 1 == blocks_.size()) return {head_.norm, activations_.head.h, activations_.head.rstd};
-  const BlockSaved& next = activations_.blocks[block + 1];
+NormAfter Zaya::norm_after(int64_t block, const BlockSaved& next, const HeadSaved& head) const {
+  if (block + 1 == config_.num_hidden_layers) return {head_.norm, head.h, head.rstd};
   return {blocks_[block + 1].input_norm, next.input_h, next.input_rstd};
+}
+
+NormAfter Zaya::norm_after(int64_t block) const {
+  const size_t next = static_cast<size_t>(block + 1) % activations_.blocks.size();
+  return norm_after(block, activations_.blocks[next], activations_.head);
 }
 
 AttentionInputs Zaya::attention_inputs(const TokenBatch& batch, int64_t block) const {
   return {&batch, config_.slides(block) ? sliding_ : full_, config_.window(block)};
 }
 
-void Zaya::embed(Context& ctx, const Tensor& x, const Tensor& ids) const {
+void Zaya::embed(Context& ctx, const Tensor& x, const BlockSaved& first, const Tensor& ids) const {
   embedding_forward(ctx, x, ids, embedding_.table->compute, embedding_.bias->weight,
                     embedding_.scale->weight);
+  const Timed timed(ctx.profile, OpGroup::norms);
+  // All other norms follow a merge.
+  rms_norm_forward(ctx, first.input_h, first.input_rstd, x, blocks_.front().input_norm->weight,
+                   config_.rms_norm_eps);
 }
 
 void Zaya::forward(Context& ctx, const TokenBatch& batch) {
   const Timed timed(ctx.profile, OpGroup::other);
   reserve(batch);
-  embed(ctx, activations_.x, batch.ids());
+  embed(ctx, activations_.x, activations_.blocks.front(), batch.ids());
   Tensor x = activations_.x, router_state;
-  first_norm(ctx);
-  for (size_t block = 0; block < blocks_.size(); ++block) {
+  for (int64_t block = 0; block < config_.num_hidden_layers; ++block) {
     BlockSaved& saved = activations_.blocks[block];
     block_forward(ctx, config_, blocks_[block], saved, norm_after(block), x, router_state,
-                  attention_inputs(batch, static_cast<int64_t>(block)), scratch_);
+                  attention_inputs(batch, block), scratch_);
     x = saved.out;
     router_state = saved.experts.router.state;
   }

@@ -40,8 +40,11 @@ class Zaya {
   void logits(Context& ctx, const Tensor& logits, int64_t begin);
 
   const Activations& activations() const { return activations_; }
-  // x [T, D] f32 of ids [T] i32.
-  void embed(Context& ctx, const Tensor& x, const Tensor& ids) const;
+  // What forward is made of, for a decoder that keeps other activations:
+  // x [T, D] f32 of ids [T] i32, and in `first` its norm, which the first block reads;
+  void embed(Context& ctx, const Tensor& x, const BlockSaved& first, const Tensor& ids) const;
+  // and the norm that follows `block`: that of the block after it, saved in `next`, or the head's.
+  NormAfter norm_after(int64_t block, const BlockSaved& next, const HeadSaved& head) const;
 
   // Bytes of activations and scratch for forward_backward over T tokens in S sequences.
   static int64_t activation_bytes(const ModelConfig& config, DType compute, int64_t T, int64_t S);
@@ -50,9 +53,8 @@ class Zaya {
 
  private:
   void reserve(const TokenBatch& batch);
-  void first_norm(Context& ctx) const;
   void first_norm_backward(Context& ctx, const Tensor& dx, const Tensor& dh) const;
-  NormAfter norm_after(size_t block) const;
+  NormAfter norm_after(int64_t block) const;
   AttentionInputs attention_inputs(const TokenBatch& batch, int64_t block) const;
 
   ModelConfig config_;

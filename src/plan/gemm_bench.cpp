@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/gemm_peak.h"
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 
 namespace zaya {
 namespace {

@@ -1,38 +1,14 @@
 #include "plan/machine.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "backend/best_seconds.h"
 #include "backend/cpu/gemm.h"
-#include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/threads.h"
 #include "core/arena.h"
 #include "model/head.h"
 
 namespace zaya {
-namespace {
-
-// The shortest of some calls: another process's work makes a call longer, never shorter.
-template <class F>
-double best_seconds(double at_least, F&& call) {
-  using Clock = std::chrono::steady_clock;
-  call();
-  double best = 1e30, spent = 0;
-  for (int i = 0; i < 3 || spent < at_least; ++i) {
-    const Clock::time_point start = Clock::now();
-    call();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    best = std::min(best, seconds);
-    spent += seconds;
-  }
-  return best;
-}
-
-}  // namespace
-
-DType multiplied_format(DType operands) {
-  return operands == DType::bf16 && multiplies_bf16() ? DType::bf16 : DType::f32;
-}
 
 std::vector<ProductShape> product_shapes(const ModelConfig& c, int64_t tokens) {
   const int64_t D = c.hidden_size, I = c.moe_intermediate_size;

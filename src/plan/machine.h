@@ -11,10 +11,6 @@
 
 namespace zaya {
 
-// What operands of a format are multiplied as here: bf16 where the machine multiplies bf16 pairs,
-// otherwise f32. The peak of this format is the ceiling of their products.
-DType multiplied_format(DType operands);
-
 // A product of training: M tokens, K inputs, N outputs.
 struct ProductShape {
   std::string name;

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "backend/cpu/gemm_peak.h"
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "core/random.h"
 #include "model/flops.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 #include "data/batch_loader.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/router/choose_expert.h"
@@ -237,8 +237,8 @@ class Trainer {
 }  // namespace
 
 DType resolve_precision(Precision precision) {
-  const bool pairs = precision == Precision::automatic && multiplies_bf16();
-  return precision == Precision::bf16 || pairs ? DType::bf16 : DType::f32;
+  if (precision == Precision::automatic) return multiplied_format(DType::bf16);
+  return precision == Precision::bf16 ? DType::bf16 : DType::f32;
 }
 
 int64_t recipe_activation_bytes(const Recipe& recipe, DType compute) {

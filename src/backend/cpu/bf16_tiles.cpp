@@ -1,7 +1,5 @@
 #include "backend/cpu/bf16_tiles.h"
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include "core/error.h"
 
 namespace zaya {
@@ -91,13 +89,6 @@ void multiply_rows(const TileProduct& p, int64_t row) {
 
 }  // namespace
 
-bool has_bf16_tiles() {
-  // oneDNN asks the kernel's leave before it says so.
-  static const bool answer =
-      (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
-  return answer;
-}
-
 TileRegisters::TileRegisters() {
   static const TileShapes shapes;
   asm volatile("ldtilecfg %0" : : "m"(shapes));
@@ -112,7 +103,6 @@ void multiply_tiles(const TileProduct& product, int64_t rows) {
 
 #else
 
-bool has_bf16_tiles() { return false; }
 TileRegisters::TileRegisters() = default;
 TileRegisters::~TileRegisters() = default;
 void multiply_tiles(const TileProduct&, int64_t) { ZAYA_REQUIRE(false); }

@@ -6,9 +6,6 @@
 
 namespace zaya {
 
-// True where the processor has the instruction and the kernel lets this process use it.
-bool has_bf16_tiles();
-
 // C [rows, kColumns] f32 (+)= A B over `batches` of kWords * steps words, a and b moving by a_batch
 // and b_batch between. A word is two bf16 in 32 bits, the first in the lower half.
 //   A: words [rows, kWords * steps], two terms of a row in each.

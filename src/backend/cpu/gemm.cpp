@@ -4,8 +4,10 @@
 #include <bit>
 #include <cstring>
 
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/threads.h"
+#include "core/ceil_div.h"
 
 namespace zaya {
 namespace {
@@ -13,20 +15,17 @@ namespace {
 // Below this many tiles the tiles are made smaller, so that many threads find work.
 constexpr int64_t kFewTiles = 4;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // A piece of `total` of at most `most`, all pieces nearly equal and a multiple of 16.
 int64_t even_piece(int64_t total, int64_t most) {
-  const int64_t pieces = ceil_div(total, most);
-  return ceil_div(ceil_div(total, pieces), 16) * 16;
+  return round_up(ceil_div(total, ceil_div(total, most)), 16);
 }
 
 // What products multiply in: bf16 pairs where every operand is bf16 and the machine can.
 DType operand_dtype(const Gemm& g) {
-  bool pairs = multiplies_bf16() && g.a.dtype == DType::bf16 && g.b.dtype == DType::bf16;
+  bool pairs = g.a.dtype == DType::bf16 && g.b.dtype == DType::bf16;
   for (const GemmTerm& term : g.more)
     pairs = pairs && term.a.dtype == DType::bf16 && term.b.dtype == DType::bf16;
-  return pairs ? DType::bf16 : DType::f32;
+  return multiplied_format(pairs ? DType::bf16 : DType::f32);
 }
 
 int64_t depth_of(const Gemm& g, const GemmTerm& term) {

@@ -1,21 +1,15 @@
 #include "backend/cpu/gemm_peak.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
+
+#include "backend/best_seconds.h"
 
 namespace zaya {
 namespace {
 
-double seconds_of_call(const dnnl::matmul& product, const dnnl::stream& stream,
-                       const std::unordered_map<int, dnnl::memory>& operands) {
-  const auto start = std::chrono::steady_clock::now();
-  product.execute(stream, operands);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// The best rate of [m, k] times [k, n] within a quarter of a second.
+// The best rate of [m, k] times [k, n] in a quarter of a second.
 double rate(int64_t m, int64_t n, int64_t k, DType dtype) {
   using dnnl::memory;
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -32,12 +26,7 @@ double rate(int64_t m, int64_t n, int64_t k, DType dtype) {
                                            {DNNL_ARG_DST, {description.dst_desc(), engine}}};
   for (auto& [name, operand] : operands)
     std::memset(operand.get_data_handle(), 0, operand.get_desc().get_size());
-  double best = 1e30, spent = 0;
-  for (int call = 0; call < 3 || spent < 0.25; ++call) {
-    const double seconds = seconds_of_call(product, stream, operands);
-    if (call > 0) best = std::min(best, seconds);  // the first touches memory
-    spent += seconds;
-  }
+  const double best = best_seconds(0.25, [&] { product.execute(stream, operands); });
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / best;
 }
 

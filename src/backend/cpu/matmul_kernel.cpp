@@ -7,7 +7,9 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
+#include "core/ceil_div.h"
 #include "core/error.h"
 
 namespace zaya {
@@ -142,13 +144,6 @@ Operands& operands(const MatmulShape& shape) {
   return mine.emplace(shape, Operands(primitives().get(shape))).first->second;
 }
 
-bool has(dnnl_cpu_isa_t isa) { return (dnnl_get_effective_cpu_isa() & isa) == isa; }
-
-bool has_avx512() {
-  static const bool answer = has(dnnl_cpu_isa_avx512_core);
-  return answer;
-}
-
 }  // namespace
 
 void matmul(const MatmulShape& shape, void* c, const void* a, const void* b) {
@@ -170,19 +165,13 @@ void matmul(const MatmulShape& shape, void* c, const void* a, const void* b) {
   ZAYA_REQUIRE(status == dnnl_success);
 }
 
-bool multiplies_bf16() {
-  static const bool answer = has(dnnl_cpu_isa_avx512_core_bf16);
-  return answer;
-}
-
 int64_t most_rows() { return has_avx512() ? 512 : 192; }
 
 int64_t uniform_rows(int64_t rows) {
-  const auto up = [rows](int64_t unit) { return (rows + unit - 1) / unit * unit; };
   // Kernels of AVX2 and less treat a lone pair of leftover rows differently. These counts leave no
   // such pair with kernels of 4, 6, 8 and 12 rows.
-  if (has_avx512() || rows <= 16) return up(16);
-  return rows > 48 && rows <= 64 ? 64 : up(24);
+  if (has_avx512() || rows <= 16) return round_up(rows, 16);
+  return rows > 48 && rows <= 64 ? 64 : round_up(rows, 24);
 }
 
 bool products_take_memory() { return !has_avx512(); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/ceil_div.h"
 #include "core/dtype.h"
 
 namespace zaya {
@@ -23,9 +24,6 @@ struct MatmulShape {
 
 void matmul(const MatmulShape& shape, void* c, const void* a, const void* b);
 
-// True where the machine multiplies bf16 pairs (AVX-512 BF16); elsewhere bf16 has to be widened.
-bool multiplies_bf16();
-
 // Counts of tokens differ from call to call: rows of C, or terms of the sum when A is transposed.
 // Rounded up, so that few shapes repeat; the second count of an otherwise equal shape makes the
 // primitives of all counts up to most_rows() or kMostTerms.
@@ -34,9 +32,7 @@ int64_t most_rows();
 // Every row has the same bits whatever the rows beside it.
 int64_t uniform_rows(int64_t rows);
 inline constexpr int64_t kTermUnit = 32;
-inline int64_t uniform_terms(int64_t terms) {
-  return (terms + kTermUnit - 1) / kTermUnit * kTermUnit;
-}
+inline int64_t uniform_terms(int64_t terms) { return round_up(terms, kTermUnit); }
 
 // True where oneDNN asks for memory to pack operands into at every call: its kernels without
 // AVX-512 do; those with it work in memory that is kept here.

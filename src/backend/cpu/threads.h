@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <exception>
 
+#include "core/ceil_div.h"
+
 namespace zaya {
 
 int thread_count();
@@ -33,7 +35,7 @@ void parallel_for(int64_t count, F&& f) {
 // Cuts [0, size) into pieces of `grain` (the last may be shorter) and calls f(begin, end) for each.
 template <class F>
 void parallel_ranges(int64_t size, int64_t grain, F&& f) {
-  parallel_for((size + grain - 1) / grain, [&](int64_t i) {
+  parallel_for(ceil_div(size, grain), [&](int64_t i) {
     const int64_t begin = i * grain;
     f(begin, begin + grain < size ? begin + grain : size);
   });

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "backend/cpu/threads.h"
+#include "core/ceil_div.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_plan.h"
 
@@ -46,7 +47,7 @@ Scratch make_scratch(int64_t k_length, int64_t block_lanes, int64_t d) {
   Scratch s;
   s.D = panels_for(d) * W;
   s.lanes = panels_for(block_lanes) * W;
-  const int64_t keys = (k_length + kKeyBlock - 1) / kKeyBlock * kKeyBlock;
+  const int64_t keys = round_up(k_length, kKeyBlock);
   float* next = thread_buffer<Tag, float>(2 * keys * s.D + 3 * s.lanes * (s.D + d) + 4 * s.lanes +
                                           kKeyBlock * (3 * d + 2 * s.lanes + 2 * W));
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
@@ -146,71 +147,37 @@ void store_words_along_lanes(float* to, const float* from, int64_t count) {
                   [&](auto d, int64_t i) { store(load(d, from + i), d, halves + i); });
 }
 
-// Where the scores and their gradients of a panel are worked on: [kKeyBlock][W] each.
-struct PanelScores {
-  float* p;
-  float* ds;
-};
-
-// p and ds of the keys `seen`, a block from which `skip` are left out.
-template <class Kind>
-void panel_scores(const Scratch& s, const PanelScores& scores, int64_t lane, const KeyRange& seen,
-                  int64_t skip, const AttentionShape& shape) {
-  const int64_t W = panel_width(), channels = shape.head_dim / Kind::kTerms;
-  const int64_t count = seen.end - seen.begin;
-  float* p = scores.p + skip * W;
-  float* ds = scores.ds + skip * W;
-  Product product{.c = p,
-                  .c_row = W,
-                  .a = s.k + skip * channels,
-                  .a_row = channels,
-                  .a_step = 1,
-                  .b = s.q + lane * channels,
-                  .b_step = W,
-                  .steps = channels};
-  multiply<Kind, Start::zero>(product, count);
-  product.c = ds;
-  product.a = s.v + skip * channels;
-  product.b = s.d_o + lane * channels;
-  multiply<Kind, Start::zero>(product, count);
-  if (s.seen[lane / W].all.contains(seen)) {
-    softmax_backward_panel<false>(s, p, ds, lane, seen.begin, count, shape.scale);
-  } else {
-    softmax_backward_panel<true>(s, p, ds, lane, seen.begin, count, shape.scale);
-  }
-}
-
 // p, ds and dq of one panel; keys of the block that no lane sees get p = ds = 0.
 template <class Kind>
 void backward_panel(const Scratch& s, int64_t lane, const KeyRange& keys,
                     const AttentionShape& shape) {
   constexpr int64_t kTerms = Kind::kTerms;
-  const int64_t W = panel_width(), d = shape.head_dim;
+  const int64_t W = panel_width(), d = shape.head_dim, channels = d / kTerms;
   const int64_t block = whole_units<Kind>(keys.end - keys.begin);
-  const PanelScores scores = kTerms == 1
-                                 ? PanelScores{s.p + lane * kKeyBlock, s.ds + lane * kKeyBlock}
-                                 : PanelScores{s.work, s.work + kKeyBlock * W};
-  KeyRange range = intersect(keys, s.seen[lane / W].any);
+  float* p = kTerms == 1 ? s.p + lane * kKeyBlock : s.work;
+  float* ds = kTerms == 1 ? s.ds + lane * kKeyBlock : s.work + kKeyBlock * W;
+  const PanelKeys& seen = s.seen[lane / W];
+  KeyRange range = intersect(keys, seen.any);
   range = range.empty() ? KeyRange{keys.begin, keys.begin} : whole_units<Kind>(range);
   const int64_t skip = range.begin - keys.begin, count = range.end - range.begin;
-  panel_scores<Kind>(s, scores, lane, range, skip, shape);
-  for (float* x : {scores.p, scores.ds}) {
+  float* some_p = p + skip * W;
+  float* some_ds = ds + skip * W;
+  panel_products<Kind>(some_p, s.k + skip * channels, s.q + lane * channels, count, d);
+  panel_products<Kind>(some_ds, s.v + skip * channels, s.d_o + lane * channels, count, d);
+  if (seen.all.contains(range)) {
+    softmax_backward_panel<false>(s, some_p, some_ds, lane, range.begin, count, shape.scale);
+  } else {
+    softmax_backward_panel<true>(s, some_p, some_ds, lane, range.begin, count, shape.scale);
+  }
+  for (float* x : {p, ds}) {
     std::fill(x, x + skip * W, 0.0f);
     std::fill(x + (skip + count) * W, x + block * W, 0.0f);
   }
   if constexpr (kTerms == 2) {
-    store_words_along_lanes(s.p + lane / 2 * kKeyBlock, scores.p, block);
-    store_words_along_lanes(s.ds + lane / 2 * kKeyBlock, scores.ds, block);
+    store_words_along_lanes(s.p + lane / 2 * kKeyBlock, p, block);
+    store_words_along_lanes(s.ds + lane / 2 * kKeyBlock, ds, block);
   }
-  const int64_t padded = whole_units<Kind>(count);
-  join_rows<Kind>(scores.ds + skip * W, padded, W);
-  Product gradient = channels_times<Kind>(s.k_rows, skip, d);
-  gradient.c = s.dq + lane * d;
-  gradient.c_row = W;
-  gradient.b = scores.ds + skip * W;
-  gradient.b_step = W;
-  gradient.steps = padded / kTerms;
-  multiply<Kind, Start::add>(gradient, d);
+  weighted_sum_of_rows<Kind, Start::add>(s.dq + lane * d, s.k_rows, skip, some_ds, count, d);
 }
 
 // gradient [keys, D] += weights x rows, for rows of a few keys at a time over the panels that see

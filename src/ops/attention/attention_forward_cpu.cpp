@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "backend/cpu/threads.h"
+#include "core/ceil_div.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_plan.h"
 
@@ -95,34 +96,17 @@ void softmax_panel(const Scratch& s, float* scores, int64_t lane, int64_t first_
 template <class Kind>
 void attend(const Scratch& s, int64_t lane, const KeyRange& range, int64_t block_begin, bool mask,
             const AttentionShape& shape) {
-  constexpr int64_t kTerms = Kind::kTerms;
   const int64_t W = panel_width(), d = shape.head_dim, count = range.end - range.begin;
-  const int64_t skip = range.begin - block_begin, channels = d / kTerms;
-  multiply<Kind, Start::zero>({.c = s.scores,
-                               .c_row = W,
-                               .a = s.k + skip * channels,
-                               .a_row = channels,
-                               .a_step = 1,
-                               .b = s.q + lane * channels,
-                               .b_step = W,
-                               .steps = channels},
-                              count);
+  const int64_t skip = range.begin - block_begin, channels = d / Kind::kTerms;
+  panel_products<Kind>(s.scores, s.k + skip * channels, s.q + lane * channels, count, d);
   if (mask) {
     softmax_panel<true>(s, s.scores, lane, range.begin, count, shape.scale);
   } else {
     softmax_panel<false>(s, s.scores, lane, range.begin, count, shape.scale);
   }
-  const int64_t padded = whole_units<Kind>(count);
-  std::fill(s.scores + count * W, s.scores + padded * W, 0.0f);
-  join_rows<Kind>(s.scores, padded, W);
-  Product output = channels_times<Kind>(s.v, skip, d);
-  output.c = s.o + lane * d;
-  output.c_row = W;
-  output.b = s.scores;
-  output.b_step = W;
-  output.steps = padded / kTerms;
-  output.factor = s.rescale;
-  multiply<Kind, Start::scale>(output, d);
+  std::fill(s.scores + count * W, s.scores + whole_units<Kind>(count) * W, 0.0f);
+  weighted_sum_of_rows<Kind, Start::scale>(s.o + lane * d, s.v, skip, s.scores, count, d,
+                                           s.rescale);
 }
 
 // Queries of the block as panels; running values at their start.
@@ -208,7 +192,7 @@ std::span<const QueryBlock> plan_blocks(std::span<const AttentionSpan> spans,
   const int64_t step = queries_per_block(kForwardLanes, shape);
   const int64_t heads = shape.query_heads / shape.key_heads;
   int64_t count = 0;
-  for (const AttentionSpan& s : spans) count += (s.q_length + step - 1) / step * shape.key_heads;
+  for (const AttentionSpan& s : spans) count += ceil_div(s.q_length, step) * shape.key_heads;
   QueryBlock* blocks = thread_buffer<Tag, QueryBlock>(count);
   QueryBlock* next = blocks;
   for (const AttentionSpan& s : spans)

@@ -23,9 +23,10 @@
 
 #include "backend/cpu/bf16_pairs-inl.h"
 #include "backend/cpu/bf16_tiles.h"
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "backend/cpu/vector-inl.h"
+#include "core/ceil_div.h"
 #include "core/tensor.h"
 #include "ops/attention/attention_plan.h"
 
@@ -37,7 +38,7 @@ namespace zaya {
 namespace HWY_NAMESPACE {
 
 HWY_INLINE int64_t panel_width() { return 2 * static_cast<int64_t>(hn::Lanes(FullTag())); }
-HWY_INLINE int64_t panels_for(int64_t lanes) { return (lanes + panel_width() - 1) / panel_width(); }
+HWY_INLINE int64_t panels_for(int64_t lanes) { return ceil_div(lanes, panel_width()); }
 
 // e^x, but NaN where x is NaN: Highway's Exp answers 0 there, which would hide a diverged model.
 HWY_INLINE hn::Vec<FullTag> exp_keeping_nan(FullTag d, hn::Vec<FullTag> x) {
@@ -104,7 +105,7 @@ HWY_INLINE void join_panel(float* panels, int64_t p, int64_t d) {
 // A count of terms rounded up to whole units, and a range that starts with one.
 template <class Kind>
 HWY_INLINE int64_t whole_units(int64_t count) {
-  return (count + Kind::kUnit - 1) / Kind::kUnit * Kind::kUnit;
+  return round_up(count, Kind::kUnit);
 }
 template <class Kind>
 HWY_INLINE KeyRange whole_units(const KeyRange& range) {
@@ -249,49 +250,78 @@ void rows_along_channels(float* to, const Tensor& x, int64_t row, int64_t count,
   }
 }
 
-// Words of (first[c], second[c]) for d channels, or of (first[c], 0).
+// Words of (first[c], second[c]) for d channels; a row that is null counts as zeros.
 HWY_INLINE void join_bf16_rows(float* to, const bf16* first, const bf16* second, int64_t d) {
   for_each_vector(d, [&](auto tag, int64_t c) {
     const hn::RebindToUnsigned<decltype(tag)> bits;
-    const auto lower = hn::ShiftRight<16>(hn::BitCast(bits, load(tag, first + c)));
-    const auto upper = second ? hn::BitCast(bits, load(tag, second + c)) : hn::Zero(bits);
-    store(hn::BitCast(tag, hn::Or(upper, lower)), tag, to + c);
+    const auto value = [&](const bf16* row)
+                           HWY_ATTR { return row ? load(tag, row + c) : hn::Zero(tag); };
+    const auto lower = hn::ShiftRight<16>(hn::BitCast(bits, value(first)));
+    store(hn::BitCast(tag, hn::Or(hn::BitCast(bits, value(second)), lower)), tag, to + c);
   });
 }
 
-// Up to kKeyBlock rows of x as elements along the rows: the A, or part of it, of a product whose
-// rows are channels. [count / kTerms, d], or [d, kKeyBlock / kTerms] for tiles, which want A's
-// terms side by side. A last unit is filled up with zeros.
+// Up to kKeyBlock rows of x as elements along the rows, what weighted_sum_of_rows reads:
+// [count / kTerms, d], or [d, kKeyBlock / kTerms] for tiles, which want a sum's terms side by side.
+// A last unit is filled up with zeros.
 template <class Kind, class T>
 void rows_along_rows(float* to, const Tensor& x, int64_t row, int64_t count, int64_t column,
                      int64_t d) {
   if constexpr (Kind::kTerms == 1) {
     widen_rows<T>(to, d, x, row, count, column, d);
-    return;
-  }
-  struct Tag;
-  float* words = kInTiles<Kind> ? thread_buffer<Tag, float>(d) : to;
-  for (int64_t r = 0; r < whole_units<Kind>(count); r += 2) {
-    const bf16* first = x.row<bf16>(row + std::min(r, count - 1)) + column;
-    const bf16* second = r + 1 < count ? x.row<bf16>(row + r + 1) + column : nullptr;
-    if (r < count) {
-      join_bf16_rows(words, first, second, d);
-    } else {
-      std::fill_n(words, d, 0.0f);
-    }
-    if constexpr (kInTiles<Kind>) {
-      for (int64_t c = 0; c < d; ++c) to[c * (kKeyBlock / 2) + r / 2] = words[c];
-    } else {
-      words += d;
+  } else {
+    struct Tag;
+    float* words = kInTiles<Kind> ? thread_buffer<Tag, float>(d) : to;
+    const auto row_or_null = [&](int64_t r) {
+      return r < count ? x.row<bf16>(row + r) + column : nullptr;
+    };
+    for (int64_t r = 0; r < whole_units<Kind>(count); r += 2) {
+      join_bf16_rows(words, row_or_null(r), row_or_null(r + 1), d);
+      if constexpr (kInTiles<Kind>) {
+        for (int64_t c = 0; c < d; ++c) to[c * (kKeyBlock / 2) + r / 2] = words[c];
+      } else {
+        words += d;
+      }
     }
   }
 }
 
-// That A, from row `skip` of its block on.
+// scores [count, W] = rows [count, d] (rows_along_channels) times the lanes of a panel,
+// [d / kTerms][W]. Writes whole units of rows.
 template <class Kind>
-HWY_INLINE Product channels_times(const float* rows, int64_t skip, int64_t d) {
-  if constexpr (kInTiles<Kind>) return {.a = rows + skip / 2, .a_row = kKeyBlock / 2, .a_step = 1};
-  return {.a = rows + skip / Kind::kTerms * d, .a_row = 1, .a_step = d};
+HWY_INLINE void panel_products(float* scores, const float* rows, const float* lanes, int64_t count,
+                               int64_t d) {
+  const int64_t W = panel_width(), channels = d / Kind::kTerms;
+  multiply<Kind, Start::zero>({.c = scores,
+                               .c_row = W,
+                               .a = rows,
+                               .a_row = channels,
+                               .a_step = 1,
+                               .b = lanes,
+                               .b_step = W,
+                               .steps = channels},
+                              count);
+}
+
+// sum [d][W] (+)= rows [skip, skip + count) of a block (rows_along_rows) weighted by weights
+// [count][W], f32 of which products make elements in place; those up to a whole unit are zeros.
+// factor: Start::scale's.
+template <class Kind, Start kStart>
+HWY_INLINE void weighted_sum_of_rows(float* sum, const float* rows, int64_t skip, float* weights,
+                                     int64_t count, int64_t d, const float* factor = nullptr) {
+  const int64_t W = panel_width(), terms = whole_units<Kind>(count);
+  join_rows<Kind>(weights, terms, W);
+  multiply<Kind, kStart>(
+      {.c = sum,
+       .c_row = W,
+       .a = kInTiles<Kind> ? rows + skip / Kind::kTerms : rows + skip / Kind::kTerms * d,
+       .a_row = kInTiles<Kind> ? kKeyBlock / Kind::kTerms : 1,
+       .a_step = kInTiles<Kind> ? 1 : d,
+       .b = weights,
+       .b_step = W,
+       .steps = terms / Kind::kTerms,
+       .factor = factor},
+      d);
 }
 
 // f.operator()<T, Kind>() for tensors of `dtype` and heads of d channels.

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/threads.h"
+#include "core/ceil_div.h"
 #include "ops/cca/grouped_conv.h"
 #include "ops/cca/lead_rows.h"
 
@@ -36,18 +38,10 @@ struct Size {
   // Windows start at rows [0, windows()); those that start in a sequence's first length(s) - lead
   // rows are tokens.
   int64_t windows() const { return std::max<int64_t>(0, rows.count() - (taps - 1)); }
-  int64_t pieces() const { return (rows.count() + kRows - 1) / kRows; }
-  int64_t pieces_of_part() const { return (pieces() + kMostParts - 1) / kMostParts; }
-  int64_t parts() const {
-    return pieces() > 0 ? (pieces() + pieces_of_part() - 1) / pieces_of_part() : 0;
-  }
+  int64_t pieces() const { return ceil_div(rows.count(), kRows); }
+  int64_t pieces_of_part() const { return ceil_div(pieces(), kMostParts); }
+  int64_t parts() const { return pieces() > 0 ? ceil_div(pieces(), pieces_of_part()) : 0; }
 };
-
-// What products multiply in, for inputs of format T.
-template <class T>
-DType operand_dtype() {
-  return DTypeOf<T>::value == DType::bf16 && multiplies_bf16() ? DType::bf16 : DType::f32;
-}
 
 template <class To, class From>
 void copy(To* to, const From* from, int64_t n) {
@@ -69,30 +63,22 @@ void for_each_token_run(const Size& size, int64_t begin, int64_t end, F&& f) {
   });
 }
 
-// weight [C, d, K1], rounded to T, as the operands of the products, for each group:
-// by_window [d outputs, K1 d inputs], and by_output [K1 d outputs, d inputs].
-template <class T, class In>
-struct Filters {
-  In* by_window;
-  In* by_output;
-
-  Filters(const float* weight, const Size& size) {
-    struct Tag;
-    const int64_t d = size.group, taps = size.taps, count = size.channels * size.width();
-    by_window = thread_buffer<Tag, In>(2 * count);
-    by_output = by_window + count;
-    parallel_for(size.groups(), [&](int64_t g) {
-      const int64_t first = g * d * size.width();
-      for (int64_t o = 0; o < d; ++o)
-        for (int64_t c = 0; c < d; ++c)
-          for (int64_t i = 0; i < taps; ++i) {
-            const In value(static_cast<float>(T(weight[((g * d + o) * d + c) * taps + i])));
-            by_window[first + o * size.width() + i * d + c] = value;
-            by_output[first + (i * d + o) * d + c] = value;
-          }
-    });
-  }
-};
+// weight [C, d, K1], rounded to T, as the operand of the products: a matrix of K1 d d a group,
+// where place(o, c, i) is the element of output o, input c and tap i.
+template <class T, class In, class F>
+const In* pack_filters(const float* weight, const Size& size, F&& place) {
+  struct Tag;
+  const int64_t d = size.group, taps = size.taps;
+  In* packed = thread_buffer<Tag, In>(size.channels * size.width());
+  parallel_for(size.groups(), [&](int64_t g) {
+    for (int64_t o = 0; o < d; ++o)
+      for (int64_t c = 0; c < d; ++c)
+        for (int64_t i = 0; i < taps; ++i)
+          packed[g * d * size.width() + place(o, c, i)] =
+              In(static_cast<float>(T(weight[((g * d + o) * d + c) * taps + i])));
+  });
+  return packed;
+}
 
 // The inputs of windows [begin, end) in group g, [padded_rows, K1 d]; zero past the last window.
 template <class In, class T>
@@ -110,14 +96,14 @@ In* gather_windows(const Tensor& in, int64_t g, int64_t begin, int64_t end, int6
 }
 
 template <class T, class In>
-void forward_item(const Tensor& out, const Tensor& in, const Filters<T, In>& filters,
-                  const float* bias, int64_t g, int64_t begin, int64_t end, const Size& size) {
+void forward_item(const Tensor& out, const Tensor& in, const In* filters, const float* bias,
+                  int64_t g, int64_t begin, int64_t end, const Size& size) {
   struct Tag;
   const int64_t d = size.group, rows = uniform_rows(end - begin);
   float* sums = thread_buffer<Tag, float>(rows * d);
-  matmul({.m = rows, .n = d, .k = size.width(), .transpose_b = true, .in = operand_dtype<T>()},
+  matmul({.m = rows, .n = d, .k = size.width(), .transpose_b = true, .in = DTypeOf<In>::value},
          sums, gather_windows<In, T>(in, g, begin, end, rows, size),
-         filters.by_window + g * d * size.width());
+         filters + g * d * size.width());
   for_each_token_run(size, begin, end, [&](int64_t row, int64_t t, int64_t count) {
     for (int64_t r = 0; r < count; ++r) {
       const float* from = sums + (row + r) * d;
@@ -138,9 +124,9 @@ struct Part {
 
 // din of rows [begin, end): row r was read by windows r - K1 + 1 (as its last input) to r (as its
 // first).
-template <class T, class In>
-void backward_input_item(const Tensor& din, const Tensor& dout, const Filters<T, In>& filters,
-                         int64_t g, int64_t begin, int64_t end, const Size& size) {
+template <class In>
+void backward_input_item(const Tensor& din, const Tensor& dout, const In* filters, int64_t g,
+                         int64_t begin, int64_t end, const Size& size) {
   struct Rows;
   struct Sums;
   const int64_t d = size.group, width = size.width(), rows = uniform_rows(end - begin);
@@ -152,8 +138,8 @@ void backward_input_item(const Tensor& din, const Tensor& dout, const Filters<T,
       for (int64_t r = 0; r < count; ++r)
         copy(readers + (row + r) * width + i * d, dout.row<float>(t + r) + g * d, d);
     });
-  matmul({.m = rows, .n = d, .k = width, .in = operand_dtype<T>()}, sums, readers,
-         filters.by_output + g * d * width);
+  matmul({.m = rows, .n = d, .k = width, .in = DTypeOf<In>::value}, sums, readers,
+         filters + g * d * width);
   for (int64_t r = begin; r < end; ++r) copy(din.row<float>(r) + g * d, sums + (r - begin) * d, d);
 }
 
@@ -179,7 +165,7 @@ void backward_weight_item(const Part& part, bool started, const Tensor& dout, co
           .n = size.width(),
           .k = kRows,
           .transpose_a = true,
-          .in = operand_dtype<T>(),
+          .in = DTypeOf<In>::value,
           .accumulate = started},
          part.dweight, douts, gather_windows<In, T>(in, g, begin, end, kRows, size));
 }
@@ -208,12 +194,16 @@ void add_parts(float* dweight, float* dbias, const float* parts, int64_t part_si
 template <class T, class In>
 void forward_typed(const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
                    const Size& size) {
-  const Filters<T, In> filters(weight.as<float>(), size);
-  const int64_t windows = size.windows(), pieces = (windows + kRows - 1) / kRows;
+  const int64_t d = size.group, width = size.width();
+  // [d outputs, K1 d inputs].
+  const In* filters =
+      pack_filters<T, In>(weight.as<float>(), size,
+                          [=](int64_t o, int64_t c, int64_t i) { return o * width + i * d + c; });
+  const int64_t windows = size.windows(), pieces = ceil_div(windows, kRows);
   parallel_for(pieces * size.groups(), [&](int64_t item) {
     const int64_t begin = item / size.groups() * kRows;
-    forward_item(out, in, filters, bias.as<float>(), item % size.groups(), begin,
-                 std::min(begin + kRows, windows), size);
+    forward_item<T>(out, in, filters, bias.as<float>(), item % size.groups(), begin,
+                    std::min(begin + kRows, windows), size);
   });
 }
 
@@ -221,8 +211,11 @@ template <class T, class In>
 void backward_typed(const Tensor& din, const Tensor& dweight, const Tensor& dbias,
                     const Tensor& dout, const Tensor& in, const Tensor& weight, const Size& size) {
   struct Tag;
-  const Filters<T, In> filters(weight.as<float>(), size);
   const int64_t d = size.group, part_size = d * size.width() + d;
+  // [K1 d outputs, d inputs].
+  const In* filters =
+      pack_filters<T, In>(weight.as<float>(), size,
+                          [=](int64_t o, int64_t c, int64_t i) { return (i * d + o) * d + c; });
   float* parts = thread_buffer<Tag, float>(size.groups() * size.parts() * part_size);
   parallel_for(size.groups() * size.parts(), [&](int64_t item) {
     const int64_t g = item % size.groups(), p = item / size.groups();
@@ -245,7 +238,7 @@ void backward_typed(const Tensor& din, const Tensor& dweight, const Tensor& dbia
 template <class F>
 void visit_formats(DType dtype, F&& f) {
   visit_activation(dtype, [&]<class T>() {
-    if (operand_dtype<T>() == DType::bf16)
+    if (multiplied_format(DTypeOf<T>::value) == DType::bf16)
       f.template operator()<T, bf16>();
     else
       f.template operator()<T, float>();

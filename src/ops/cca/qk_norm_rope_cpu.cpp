@@ -8,6 +8,7 @@
 #include <hwy/foreach_target.h>
 
 #include "backend/cpu/vector-inl.h"
+#include "core/ceil_div.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace zaya {
@@ -182,7 +183,7 @@ void backward_op(const Tensor& dz, const Tensor& dqk0, const Tensor& dtemp, cons
                  const Tensor& cos, const Tensor& sin, const Tensor& positions,
                  const QkShape& shape) {
   struct Tag;
-  const int64_t items = (z.rows() + kTokensPerItem - 1) / kTokensPerItem, nk = shape.key_heads;
+  const int64_t items = ceil_div(z.rows(), kTokensPerItem), nk = shape.key_heads;
   float* parts = thread_buffer<Tag, float>(items * nk);  // dtemp of each item
   visit_activation(dq.dtype, [&]<class Q>() {
     visit_activation(qk0.dtype, [&]<class T>() {

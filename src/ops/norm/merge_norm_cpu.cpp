@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>
 
 #include "backend/cpu/vector-inl.h"
+#include "core/ceil_div.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace zaya {
@@ -17,9 +18,7 @@ namespace HWY_NAMESPACE {
 // Rows of one item of work: enough that a row of partial sums is little beside them, and that the
 // sums of a long batch need little memory.
 constexpr int64_t kFewestRows = 64, kMostItems = 256;
-int64_t rows_of_item(int64_t rows) {
-  return std::max(kFewestRows, (rows + kMostItems - 1) / kMostItems);
-}
+int64_t rows_of_item(int64_t rows) { return std::max(kFewestRows, ceil_div(rows, kMostItems)); }
 // Sums that the gradients of the five vectors are made of, each [D].
 constexpr int64_t kSums = 4;
 constexpr int64_t kStrip = 64;  // columns of one item when they are added up
@@ -121,7 +120,7 @@ void backward(const Tensor& dx, const Tensor& d_o, const MergeVectors& dvectors,
               const Tensor& weight) {
   struct Tag;
   const int64_t n = m.x.columns(), rows = rows_of_item(m.x.rows());
-  const int64_t items = (m.x.rows() + rows - 1) / rows;
+  const int64_t items = ceil_div(m.x.rows(), rows);
   const Pointers v(m.vectors, weight), gradients(dvectors, dweight);
   float* sums = thread_buffer<Tag, float>(items * kSums * n);
   visit_activation(m.o.dtype, [&]<class O>() {

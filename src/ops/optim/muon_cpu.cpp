@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/optim/muon.h"
@@ -50,9 +50,7 @@ HWY_EXPORT(step_run);
 constexpr int64_t kGrain = 16384;
 struct Scratch;
 
-void check(DType products) {
-  ZAYA_REQUIRE(products == DType::f32 || (products == DType::bf16 && multiplies_bf16()));
-}
+void check(DType products) { ZAYA_REQUIRE(products == multiplied_format(products)); }
 
 void check(const MuonMatrix& matrix) {
   const Tensor& w = matrix.weight;

@@ -38,8 +38,8 @@
 #include <cmath>
 #include <utility>
 
-#include "backend/cpu/bf16_tiles.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/instruction_set.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/optim/newton_schulz.h"
 #include "ops/optim/sum_squares.h"

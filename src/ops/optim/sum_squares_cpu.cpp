@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backend/cpu/threads.h"
+#include "core/ceil_div.h"
 #include "ops/optim/sum_squares.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -46,7 +47,7 @@ double sum_squares(Context&, const Tensor& x) {
   struct Partial;
   ZAYA_REQUIRE(x.contiguous());
   const float* values = x.as<float>();
-  const int64_t blocks = (x.size() + kBlock - 1) / kBlock;
+  const int64_t blocks = ceil_div(x.size(), kBlock);
   double* partial = thread_buffer<Partial, double>(blocks);
   parallel_for(blocks, [&](int64_t i) {
     const int64_t begin = i * kBlock;

@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 
 #include "backend/cpu/vector-inl.h"
+#include "core/ceil_div.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace zaya {
@@ -134,8 +135,6 @@ HWY_EXPORT(mirror_rows);
 HWY_EXPORT(quadratic_rows);
 HWY_EXPORT(round_rows);
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The lower half is computed in strips of 256 rows that end where their block on the diagonal
 // begins, and those blocks in four strips each that end where the diagonal does: large tiles are
 // fastest, thin ones waste little above the diagonal (1/16 of the whole product at 512 rows).
@@ -155,7 +154,7 @@ void lower_half(const Tensor& c, F&& piece) {
     pieces[count++].c = c.row_range(rows.begin, rows.end).column_range(columns.begin, columns.end);
   };
   const int64_t size = c.rows();
-  const int64_t cut = std::max<int64_t>(64, ceil_div(size, kMaxStrips * kCuts * 16) * 16);
+  const int64_t cut = std::max<int64_t>(64, round_up(ceil_div(size, kMaxStrips * kCuts), 16));
   const int64_t strip = kCuts * cut, last = (size - 1) / strip * strip;
   // The largest first: threads then end at about the same time.
   for (int64_t begin = last; begin > 0; begin -= strip)

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "backend/cpu/instruction_set.h"
 #include "support/oracle.h"
 
 namespace zaya {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/threads.h"
 #include "support/oracle.h"

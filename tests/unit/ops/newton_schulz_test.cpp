@@ -4,8 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/cpu/bf16_tiles.h"
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "ops/optim/muon.h"
 #include "ops/optim/muon_reference.h"

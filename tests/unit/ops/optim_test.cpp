@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "ops/optim/adamw.h"
 #include "ops/optim/adamw_reference.h"

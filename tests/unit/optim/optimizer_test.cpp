@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/instruction_set.h"
 #include "ops/elementwise/elementwise.h"
 #include "support/oracle.h"
 #include "support/tiny_model.h"

@@ -2,16 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/cpu/matmul_kernel.h"
 #include "support/tiny_model.h"
 
 namespace zaya {
 namespace {
-
-TEST(Machine, Bf16IsMultipliedAsBf16WhereTheMachineCan) {
-  EXPECT_EQ(multiplied_format(DType::f32), DType::f32);
-  EXPECT_EQ(multiplied_format(DType::bf16), multiplies_bf16() ? DType::bf16 : DType::f32);
-}
 
 TEST(Machine, ProductsHaveTheModelsShapes) {
   const ModelConfig c = test::tiny_config();  // D 32, q 32, k 16, E 4, I 24, V 97

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/cpu/instruction_set.h"
 #include "plan/memory_use.h"
 #include "unit/train/small_recipe.h"
 
