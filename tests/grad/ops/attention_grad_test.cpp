@@ -161,6 +161,26 @@ TEST(AttentionGradient, EveryWindowAndQueriesBehindTheirKeysMatchInBf16) {
     }
 }
 
+// A block's last rows lie in memory that earlier, longer sequences used.
+template <class T>
+void expect_clean_after_not_a_number(int64_t d) {
+  const auto s = shape_of(2, 1, d);
+  const auto q = cast<T>(random_values(64 * 2 * d, 1)), d_o = cast<T>(random_values(64 * 2 * d, 2));
+  const auto k = cast<T>(random_values(64 * d, 3)), v = cast<T>(random_values(64 * d, 4));
+  const std::vector<T> bad_q(q.size(), T(NAN)), bad_k(k.size(), T(NAN));
+  const auto want = backward<T>(s, {{0, 33, 0, 33}}, q, k, v, d_o);
+  backward<T>(s, {{0, 64, 0, 64}}, bad_q, bad_k, bad_k, bad_q);
+  const auto got = backward<T>(s, {{0, 33, 0, 33}}, q, k, v, d_o);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(std::memcmp(want[i].data(), got[i].data(), want[i].size() * sizeof(T)), 0) << d;
+}
+
+TEST(AttentionGradient, ANotANumberIsForgottenWithItsSequence) {
+  expect_clean_after_not_a_number<float>(8);
+  expect_clean_after_not_a_number<bf16>(8);
+  expect_clean_after_not_a_number<bf16>(32);
+}
+
 TEST(AttentionGradient, SpansThatShareKeysAreRefused) {
   const std::vector<float> x(3 * 4);
   EXPECT_THROW(backward<float>(shape_of(1, 1, 4), {{0, 2, 0, 2}, {2, 1, 0, 3}}, x, x, x, x),

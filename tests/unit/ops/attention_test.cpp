@@ -187,6 +187,27 @@ TEST(Attention, ANotANumberInAKeyReachesEveryQueryThatSeesIt) {
   expect_not_a_number_reaches_its_queries<bf16>(32);
 }
 
+// A block's last rows lie in memory that earlier, longer sequences used.
+template <class T>
+void expect_clean_after_not_a_number(int64_t d) {
+  Values<T> x(shape_of(2, 1, d), 64, 64);
+  x.run({{0, 33, 0, 33}});
+  const auto want = x.o;
+  Values<T> bad = x;
+  std::fill(bad.q.begin(), bad.q.end(), T(NAN));
+  std::fill(bad.k.begin(), bad.k.end(), T(NAN));
+  std::fill(bad.v.begin(), bad.v.end(), T(NAN));
+  bad.run({{0, 64, 0, 64}});
+  x.run({{0, 33, 0, 33}});
+  EXPECT_EQ(std::memcmp(want.data(), x.o.data(), want.size() * sizeof(T)), 0) << d;
+}
+
+TEST(Attention, ANotANumberIsForgottenWithItsSequence) {
+  expect_clean_after_not_a_number<float>(8);
+  expect_clean_after_not_a_number<bf16>(8);
+  expect_clean_after_not_a_number<bf16>(32);
+}
+
 TEST(Attention, LogSumExpMayBeLeftOut) {
   Values<float> x(shape_of(2, 1, 8), 9, 9);
   x.run({{0, 9, 0, 9}});
