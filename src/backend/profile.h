@@ -25,7 +25,6 @@ inline constexpr size_t kOpGroups = 8;
 class Profile {
  public:
   double seconds(OpGroup group) const { return seconds_[static_cast<size_t>(group)]; }
-  void clear() { seconds_ = {}; }
 
   // Charges the time since the last call to the group that was open, and opens another.
   OpGroup enter(OpGroup group) {

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "plan/memory_use.h"
 #include "train/plan_text.h"
-#include "train/trainer.h"
+#include "train/precision.h"
 
 namespace zaya {
 namespace {
@@ -35,13 +35,10 @@ Recipe recipe_of(const Options& options) {
 
 // What products run in, and why.
 std::string dtype_text(const Options& options, Precision asked, DType compute) {
-  const bool here = multiplies_bf16();
-  std::string text(compute == DType::bf16 ? "bf16: " : "f32: ");
-  if (asked == Precision::automatic)
-    return text + (here ? "auto, and this machine multiplies bf16"
-                        : "auto, and this machine has no bf16 instructions");
+  std::string text = fmt::format("{}: ", precision_name(compute));
+  if (asked == Precision::automatic) return text + fmt::format("auto, and {}", bf16_support());
   text += options.dtype.empty() ? "the recipe says so" : "--dtype says so";
-  if (compute == DType::bf16 && !here) text += "; widened, this machine has no bf16 instructions";
+  if (multiplied_format(compute) != compute) text += fmt::format("; widened, {}", bf16_support());
   return text;
 }
 

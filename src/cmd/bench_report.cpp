@@ -3,13 +3,12 @@
 #include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
 #include "train/plan_text.h"
+#include "train/precision.h"
 
 namespace zaya {
 namespace {
 
 constexpr double kGiga = 1e9;
-
-std::string_view format_text(DType dtype) { return dtype == DType::bf16 ? "bf16" : "f32"; }
 
 std::string heading(const BenchSetting& setting) {
   const int threads = thread_count();
@@ -22,8 +21,8 @@ std::string heading(const BenchSetting& setting) {
 Json setting_json(const BenchSetting& setting, DType multiplied, double peak,
                   double memory_bandwidth) {
   return {{"recipe", setting.recipe.name},
-          {"dtype", format_text(setting.step.compute)},
-          {"multiplied_as", format_text(multiplied)},
+          {"dtype", precision_name(setting.step.compute)},
+          {"multiplied_as", precision_name(multiplied)},
           {"instruction_set", instruction_set()},
           {"threads", thread_count()},
           {"tokens", setting.step.tokens},
@@ -111,7 +110,7 @@ std::string gemm_text(const BenchSetting& setting, const GemmSpeed& s) {
                           : std::string("; no bf16 instructions\n");
   text += fmt::format("memory       {:.1f} GB/s\n\n", s.memory_bandwidth / kGiga);
   text += fmt::format("GFLOP/s of the products of {} tokens, and % of the {} peak\n",
-                      setting.step.tokens, format_text(s.multiplied));
+                      setting.step.tokens, precision_name(s.multiplied));
   text += fmt::format("{:<24}{:>6}{:>7}{:>6}{:>20}{:>20}{:>20}\n", "product", "M", "N", "K",
                       "forward", "input gradient", "weight gradient");
   for (const MeasuredProduct& product : s.products) text += product_row(product, s.peak());
@@ -132,7 +131,8 @@ std::string step_text(const BenchSetting& setting, const StepSpeed& s) {
   const StepBenchOptions& step = setting.step;
   return heading(setting) +
          fmt::format("ceilings     products {:.1f} GFLOP/s ({}), memory {:.1f} GB/s\n",
-                     s.peak_flops / kGiga, format_text(s.multiplied), s.memory_bandwidth / kGiga) +
+                     s.peak_flops / kGiga, precision_name(s.multiplied),
+                     s.memory_bandwidth / kGiga) +
          fmt::format("step         {} x {} tokens, median of {} ({:.3g} to {:.3g} s)\n",
                      step.tokens / step.seq_len, step.seq_len, step.repeats, s.fastest_seconds,
                      s.slowest_seconds) +

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "plan/memory_use.h"
 #include "train/plan_text.h"
+#include "train/precision.h"
 #include "train/trainer.h"
 
 namespace zaya {
@@ -76,7 +77,7 @@ void run(const Options& options) {
     fmt::print("{}", plan_text(recipe, plan, memory, compute));
   if (options.dry_run) return;
   // What auto came to here is part of the run: another machine goes on with it or refuses.
-  recipe.dtype = compute == DType::bf16 ? Precision::bf16 : Precision::f32;
+  recipe.dtype = precision_of(compute);
   require_memory("the run (a smaller model, sequence or phases.micro_batch_tokens would take less)",
                  memory.total());
 

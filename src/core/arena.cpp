@@ -7,17 +7,19 @@
 #include <cstring>
 #include <new>
 
+#include "core/ceil_div.h"
+
 namespace zaya {
 namespace {
 constexpr size_t kAlignment = 64;
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+size_t aligned(size_t bytes) { return round_up(bytes, kAlignment); }
 
 // Large memory lies on huge pages where the system has them: walking down the rows of a wide matrix
 // touches a page a row, more than the processor remembers of small ones.
 constexpr size_t kHugePage = size_t{2} << 20;
 void* allocate(size_t bytes) {
   if (bytes < 2 * kHugePage) return std::aligned_alloc(kAlignment, bytes);
-  void* memory = std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage);
+  void* memory = std::aligned_alloc(kHugePage, round_up(bytes, kHugePage));
   if (memory) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: nothing is lost if it is refused
   return memory;
 }

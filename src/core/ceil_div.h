@@ -1,12 +1,18 @@
 #pragma once
 
-#include <cstdint>
+#include <type_traits>
 
 namespace zaya {
 
-// Of a >= 0 and b > 0.
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// a / b rounded up, for a >= 0 and b > 0; no sum in it that could overflow.
+template <class T>
+constexpr T ceil_div(T a, std::type_identity_t<T> b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
 // The smallest multiple of `unit` that is no less than a.
-constexpr int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
+template <class T>
+constexpr T round_up(T a, std::type_identity_t<T> unit) {
+  return ceil_div(a, unit) * unit;
+}
 
 }  // namespace zaya

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/ceil_div.h"
 #include "core/error.h"
 
 namespace zaya {
@@ -71,7 +72,7 @@ int64_t validation_windows(const TokenStream& stream, int64_t seq_len) {
         "leave none)",
         stream.name(), stream.token_count());
   }
-  return (stream.token_count() - 1 + seq_len - 1) / seq_len;
+  return ceil_div(stream.token_count() - 1, seq_len);
 }
 
 void fill_validation_batch(const TokenStream& stream, int64_t seq_len, int64_t first, int64_t rows,

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/ceil_div.h"
 #include "core/error.h"
 #include "core/hash.h"
 
@@ -161,7 +162,7 @@ uint64_t TokenStore::fingerprint() const {
   constexpr uint64_t kBlock = 4096, kBlocks = 1024;
   Xxh3 hash;
   hash.update(idx_.data(), idx_.size());
-  const uint64_t blocks = (bin_.size() + kBlock - 1) / kBlock;
+  const uint64_t blocks = ceil_div<uint64_t>(bin_.size(), kBlock);
   const uint64_t taken = std::min(blocks, kBlocks);
   for (uint64_t i = 0; i < taken; ++i) {
     const uint64_t begin = blocks * i / taken * kBlock;

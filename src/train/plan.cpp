@@ -4,13 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ceil_div.h"
 #include "core/error.h"
 
 namespace zaya {
 namespace {
-
-// Without the sum that overflows for an endless a.
-int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 // The fewest sequences after which a step has `rows` rows: the smallest n with
 // (full - start) * n * seq_len >= (rows - start) * ramp_tokens. The products pass 64 bits for ramps
@@ -20,7 +18,7 @@ int64_t ramp_threshold(const Phase& phase, int64_t start, int64_t rows) {
                       static_cast<unsigned __int128>(phase.ramp_tokens);
   const auto each = static_cast<unsigned __int128>(phase.batch_rows() - start) *
                     static_cast<unsigned __int128>(phase.seq_len);
-  return static_cast<int64_t>((wanted + each - 1) / each);
+  return static_cast<int64_t>(ceil_div(wanted, each));
 }
 
 PhasePlan plan_phase(const Phase& phase) {
@@ -28,16 +26,16 @@ PhasePlan plan_phase(const Phase& phase) {
   const int64_t full = phase.batch_rows();
   const int64_t start =
       phase.batch_tokens_start > 0 ? phase.batch_tokens_start / phase.seq_len : full;
-  const int64_t rows_wanted = phase.tokens > 0 ? divide_up(phase.tokens, phase.seq_len) : endless;
+  const int64_t rows_wanted = phase.tokens > 0 ? ceil_div(phase.tokens, phase.seq_len) : endless;
   const int64_t steps_wanted = phase.steps > 0 ? phase.steps : endless;
   PhasePlan plan;
   plan.seq_len = phase.seq_len;
   for (int64_t rows = start; plan.rows < rows_wanted && plan.steps < steps_wanted; ++rows) {
     // The largest batch that the sequences so far allow; a step may pass several thresholds.
     while (rows < full && ramp_threshold(phase, start, rows + 1) <= plan.rows) ++rows;
-    int64_t steps = std::min(steps_wanted - plan.steps, divide_up(rows_wanted - plan.rows, rows));
+    int64_t steps = std::min(steps_wanted - plan.steps, ceil_div(rows_wanted - plan.rows, rows));
     if (rows < full)
-      steps = std::min(steps, divide_up(ramp_threshold(phase, start, rows + 1) - plan.rows, rows));
+      steps = std::min(steps, ceil_div(ramp_threshold(phase, start, rows + 1) - plan.rows, rows));
     plan.runs.push_back({plan.steps, rows, plan.rows});
     plan.steps += steps;
     plan.rows += steps * rows;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "optim/optimizer.h"
+#include "train/precision.h"
 
 namespace zaya {
 namespace {
@@ -44,10 +45,9 @@ std::string memory_text(const MemoryPlan& m, DType compute) {
 
 // What products run in, and why where the recipe leaves it to the machine.
 std::string dtype_text(const Recipe& recipe, DType compute) {
-  const bool bf16 = compute == DType::bf16;
-  if (recipe.dtype != Precision::automatic) return bf16 ? "bf16" : "f32";
-  return bf16 ? "bf16 (auto: this machine multiplies bf16)"
-              : "f32 (auto: this machine has no bf16 instructions)";
+  const std::string name(precision_name(compute));
+  return recipe.dtype == Precision::automatic ? fmt::format("{} (auto: {})", name, bf16_support())
+                                              : name;
 }
 
 std::string data_text(const Recipe& recipe) {
@@ -142,7 +142,7 @@ std::string plan_json(const Recipe& recipe, const StepPlan& plan, const MemoryPl
   const ParameterCounts counts = count_parameters(recipe.model);
   Json json;
   json["name"] = recipe.name;
-  json["dtype"] = compute == DType::bf16 ? "bf16" : "f32";
+  json["dtype"] = precision_name(compute);
   json["parameters"] = {{"total", counts.total},
                         {"without_embeddings", counts.without_embeddings},
                         {"active", counts.active}};

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cmath>
 
-#include "backend/cpu/instruction_set.h"
 #include "data/batch_loader.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/router/choose_expert.h"
 #include "optim/balancing.h"
+#include "train/precision.h"
 #include "train/run_folder.h"
 #include "train/step_guard.h"
 #include "train/train_checkpoint.h"
@@ -235,11 +235,6 @@ class Trainer {
 };
 
 }  // namespace
-
-DType resolve_precision(Precision precision) {
-  if (precision == Precision::automatic) return multiplied_format(DType::bf16);
-  return precision == Precision::bf16 ? DType::bf16 : DType::f32;
-}
 
 int64_t recipe_activation_bytes(const Recipe& recipe, DType compute) {
   int64_t most = 0;

@@ -35,8 +35,6 @@ struct TrainResult {
   std::filesystem::path checkpoint;  // the last one
 };
 
-// The format products run in; automatic is bf16 where the machine multiplies bf16, else f32.
-DType resolve_precision(Precision precision);
 // Bytes of activations for the largest micro-batch of a recipe.
 int64_t recipe_activation_bytes(const Recipe& recipe, DType compute);
 

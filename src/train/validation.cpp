@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ceil_div.h"
+
 namespace zaya {
 namespace {
 
@@ -37,8 +39,7 @@ Score score_batch(Context& ctx, Zaya& model, const Tokenizer& tokenizer, const B
 Score score_set(Context& ctx, Zaya& model, const Tokenizer& tokenizer, const TokenStream& stream,
                 const Phase& phase, int64_t token_limit) {
   const int64_t all = validation_windows(stream, phase.seq_len);
-  // Rounded up without a sum that could overflow.
-  const int64_t limit = token_limit > 0 ? (token_limit - 1) / phase.seq_len + 1 : all;
+  const int64_t limit = token_limit > 0 ? ceil_div(token_limit, phase.seq_len) : all;
   const int64_t windows = std::min(all, limit), rows = phase.micro_batch_rows();
   const DocumentMask mask = phase.mask_documents ? DocumentMask::documents : DocumentMask::none;
   Score score;

@@ -26,7 +26,7 @@ def run_of(program, *options):
     version = program.run(*options, "--version").stdout.split()
     vectors = version[-1].strip("()").split("+")[0]  # what multiplies bf16 has no part in this run
     return vectors, {"processor": processor(), "loss": metrics(run),
-                                     "val_bits_per_byte": metrics(run, "val_bits_per_byte")}
+                     "val_bits_per_byte": metrics(run, "val_bits_per_byte")}
 
 
 def compare(got, golden):

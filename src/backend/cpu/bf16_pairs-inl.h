@@ -33,13 +33,8 @@ HWY_INLINE hn::Vec<FullTag> add_pair_products(hn::Vec<FullTag> a, hn::Vec<FullTa
 HWY_INLINE hn::Vec<FullTag> to_words(hn::Vec<FullTag> first, hn::Vec<FullTag> second) {
   const FullTag d;
   const hn::RebindToUnsigned<FullTag> d32;
-  const auto rounded = [&](hn::Vec<FullTag> v) HWY_ATTR {
-    const auto bits = hn::BitCast(d32, v);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
-    return hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7fff)));
-  };
-  const auto upper = hn::And(rounded(second), hn::Set(d32, 0xffff0000u));
-  return hn::BitCast(d, hn::Or(upper, hn::ShiftRight<16>(rounded(first))));
+  const auto upper = hn::And(round_upper_half(d, second), hn::Set(d32, 0xffff0000u));
+  return hn::BitCast(d, hn::Or(upper, hn::ShiftRight<16>(round_upper_half(d, first))));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -34,19 +34,27 @@ HWY_INLINE hn::Vec<D> load(D d, const bf16* p) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
+// The bits of v, their upper half rounded to nearest even as a bf16. The default NaN stays NaN;
+// others may come out as anything.
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> round_upper_half(D /*d*/, hn::Vec<D> v) {
+  const hn::RebindToUnsigned<D> d32;
+  const auto bits = hn::BitCast(d32, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
+  return hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7fff)));
+}
+
 template <class D>
 HWY_INLINE void store(hn::Vec<D> v, D d, float* p) {
   hn::StoreU(v, d, p);
 }
 // Rounds to nearest even, as bf16's constructor does (NaN stays NaN).
 template <class D>
-HWY_INLINE void store(hn::Vec<D> v, D /*d*/, bf16* p) {
+HWY_INLINE void store(hn::Vec<D> v, D d, bf16* p) {
   const hn::Rebind<uint16_t, D> d16;
   const hn::RebindToUnsigned<D> d32;
-  const auto u = hn::BitCast(d32, v);
-  const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(d32, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(d32, 0x7fff))));
-  const auto quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(d32, 0x40));
+  const auto rounded = hn::ShiftRight<16>(round_upper_half(d, v));
+  const auto quiet = hn::Or(hn::ShiftRight<16>(hn::BitCast(d32, v)), hn::Set(d32, 0x40));
   const auto is_nan = hn::RebindMask(d32, hn::IsNaN(v));
   // Values fit 16 bits, but DemoteTo takes signed lanes and saturates: keep the sign bit out of it.
   const auto bits = hn::IfThenElse(is_nan, quiet, rounded);

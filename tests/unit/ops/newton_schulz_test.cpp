@@ -10,11 +10,13 @@
 #include "ops/optim/muon_reference.h"
 #include "ops/optim/symmetric.h"
 #include "support/oracle.h"
+#include "support/product_formats.h"
 
 namespace zaya {
 namespace {
 
 using test::cast;
+using test::product_formats;
 using test::random_values;
 using test::relative_error;
 using test::view;
@@ -193,25 +195,36 @@ std::vector<float> with_spectrum(const Spectrum& spectrum, int64_t rows, int64_t
   return cast<float>(with_singular_values(singular, rows, columns));
 }
 
-// Rounding the Gram matrix may make small eigenvalues negative: here they have to do no harm.
-TEST(NewtonSchulz, IsAsOrthogonalAsInDoubleWhateverTheSingularValues) {
+// Wide, tall and square.
+constexpr int64_t kSpectrumShapes[][2] = {{96, 160}, {160, 96}, {96, 96}};
+
+// check(result, result in double, rows, columns) for a matrix of each spectrum and shape.
+template <class F>
+void for_each_spectrum(DType products, F&& check) {
   Context ctx;
-  constexpr int64_t shapes[][2] = {{96, 160}, {160, 96}, {96, 96}};
-  for (const auto& [rows, columns] : shapes) {
+  for (const auto& [rows, columns] : kSpectrumShapes) {
     for (const Spectrum& spectrum : kSpectra) {
+      SCOPED_TRACE(testing::Message() << spectrum.name << ", " << rows << " x " << columns);
       auto x = with_spectrum(spectrum, rows, columns);
       const auto expected = reference::newton_schulz(widen(x), rows, columns);
-      newton_schulz(ctx, view(x, {rows, columns}), view(x, {rows, columns}));
-      // Measured: up to 2e-4 (newton_schulz_cpu.cpp says where it comes from).
-      EXPECT_LT(relative_error(widen(x), expected), 1e-3) << spectrum.name << ", " << rows;
-      // No squared singular value is further off than this norm of the difference (Weyl); they lie
-      // between 0.4 and 1.5 where they converge. Measured: up to 5e-4.
-      const auto ours = gram(widen(x), rows, columns), theirs = gram(expected, rows, columns);
-      double difference = 0;
-      for (size_t i = 0; i < ours.size(); ++i) difference += std::pow(ours[i] - theirs[i], 2);
-      EXPECT_LT(std::sqrt(difference), 2e-3) << spectrum.name << ", " << rows;
+      newton_schulz(ctx, view(x, {rows, columns}), view(x, {rows, columns}), products);
+      check(widen(x), expected, rows, columns);
     }
   }
+}
+
+// Rounding the Gram matrix may make small eigenvalues negative: here they have to do no harm.
+TEST(NewtonSchulz, IsAsOrthogonalAsInDoubleWhateverTheSingularValues) {
+  for_each_spectrum(DType::f32, [](const auto& x, const auto& expected, int64_t rows, int64_t n) {
+    // Measured: up to 2e-4 (newton_schulz_cpu.cpp says where it comes from).
+    EXPECT_LT(relative_error(x, expected), 1e-3);
+    // No squared singular value is further off than this norm of the difference (Weyl); they lie
+    // between 0.4 and 1.5 where they converge. Measured: up to 5e-4.
+    const auto ours = gram(x, rows, n), theirs = gram(expected, rows, n);
+    double difference = 0;
+    for (size_t i = 0; i < ours.size(); ++i) difference += std::pow(ours[i] - theirs[i], 2);
+    EXPECT_LT(std::sqrt(difference), 2e-3);
+  });
 }
 
 std::vector<float> orthogonalised(int64_t rows, int64_t columns, DType products) {
@@ -221,14 +234,9 @@ std::vector<float> orthogonalised(int64_t rows, int64_t columns, DType products)
   return x;
 }
 
-// What the machine can multiply.
-std::vector<DType> formats() {
-  return multiplies_bf16() ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32};
-}
-
 TEST(NewtonSchulz, DoesNotDependOnTheNumberOfThreadsNorOnWhoCallsIt) {
   constexpr int64_t shapes[][2] = {{300, 400}, {400, 300}, {300, 300}, {130, 131}, {70, 1500}};
-  for (const DType products : formats()) {
+  for (const DType products : product_formats()) {
     for (const auto& [rows, columns] : shapes) {
       const auto run = [&, r = rows, c = columns] { return orthogonalised(r, c, products); };
       set_thread_count(1);
@@ -246,7 +254,7 @@ TEST(NewtonSchulz, DoesNotDependOnTheNumberOfThreadsNorOnWhoCallsIt) {
 
 TEST(NewtonSchulz, ZeroStaysZero) {
   Context ctx;
-  for (const DType products : formats()) {
+  for (const DType products : product_formats()) {
     std::vector<float> x(6 * 9), zeros(6 * 9);
     newton_schulz(ctx, view(x, {6, 9}), view(x, {6, 9}), products);
     EXPECT_EQ(x, zeros);
@@ -255,7 +263,7 @@ TEST(NewtonSchulz, ZeroStaysZero) {
 
 TEST(NewtonSchulz, HidesNothingThatIsNotFinite) {
   Context ctx;
-  for (const DType products : formats()) {
+  for (const DType products : product_formats()) {
     for (const float bad : {NAN, INFINITY}) {
       auto x = cast<float>(random_values(20 * 30, 1));
       x[77] = bad;
@@ -329,35 +337,26 @@ TEST_F(NewtonSchulzInBf16, KeepsTheSingularValuesInTheBandAndTheirVectors) {
 }
 
 TEST_F(NewtonSchulzInBf16, IsNearTheResultInDoubleWhateverTheSingularValues) {
-  Context ctx;
-  constexpr int64_t shapes[][2] = {{96, 160}, {160, 96}, {96, 96}};
-  for (const auto& [rows, columns] : shapes) {
-    for (const Spectrum& spectrum : kSpectra) {
-      auto x = with_spectrum(spectrum, rows, columns);
-      const auto expected = reference::newton_schulz(widen(x), rows, columns);
-      newton_schulz(ctx, view(x, {rows, columns}), view(x, {rows, columns}), DType::bf16);
-      // Measured: up to 6e-2. These matrices are nearly diagonal and have many equal singular
-      // values, so that their rounding errors are alike and steer one way.
-      EXPECT_LT(relative_error(widen(x), expected), 1e-1) << spectrum.name << ", " << rows;
-      const auto ours = singular_values(widen(x), rows, columns);
-      const auto theirs = singular_values(expected, rows, columns);
-      for (size_t i = 0; i < ours.size(); ++i) {
-        // Measured: up to 0.11, inside the band that the steps bring singular values into.
-        EXPECT_NEAR(ours[i], theirs[i], 0.15) << spectrum.name << ", " << rows;
-        if (theirs[i] > 0.65) {
-          EXPECT_GT(ours[i], 0.62) << spectrum.name << ", " << rows;
-        }
-        EXPECT_LT(ours[i], 1.25) << spectrum.name << ", " << rows;
+  for_each_spectrum(DType::bf16, [](const auto& x, const auto& expected, int64_t rows, int64_t n) {
+    // Measured: up to 6e-2. These matrices are nearly diagonal and have many equal singular
+    // values, so that their rounding errors are alike and steer one way.
+    EXPECT_LT(relative_error(x, expected), 1e-1);
+    const auto ours = singular_values(x, rows, n), theirs = singular_values(expected, rows, n);
+    for (size_t i = 0; i < ours.size(); ++i) {
+      // Measured: up to 0.11, inside the band that the steps bring singular values into.
+      EXPECT_NEAR(ours[i], theirs[i], 0.15);
+      if (theirs[i] > 0.65) {
+        EXPECT_GT(ours[i], 0.62);
       }
+      EXPECT_LT(ours[i], 1.25);
     }
-  }
+  });
 }
 
 // What rounding large singular values leaves where there are none grows fastest.
 TEST_F(NewtonSchulzInBf16, KeepsTheRank) {
   Context ctx;
-  constexpr int64_t shapes[][2] = {{96, 160}, {160, 96}, {96, 96}};
-  for (const auto& [rows, columns] : shapes) {
+  for (const auto& [rows, columns] : kSpectrumShapes) {
     for (const int64_t rank : {1, 4, 24}) {
       const auto left = random_values(rows * rank, 8), right = random_values(rank * columns, 9);
       auto x = cast<float>(reference::product(left, right, rows, rank, columns));

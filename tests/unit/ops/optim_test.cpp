@@ -12,11 +12,13 @@
 #include "ops/optim/muon_reference.h"
 #include "ops/optim/sum_squares.h"
 #include "support/oracle.h"
+#include "support/product_formats.h"
 
 namespace zaya {
 namespace {
 
 using test::cast;
+using test::product_formats;
 using test::random_values;
 using test::relative_error;
 using test::view;
@@ -235,18 +237,13 @@ std::vector<float> update_list(int threads, bool together, DType products) {
   return all;
 }
 
-// What the machine can multiply.
-std::vector<DType> formats() {
-  return multiplies_bf16() ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32};
-}
-
 TEST(Muon, DoesNotDependOnTheNumberOfThreads) {
-  for (const DType d : formats())
+  for (const DType d : product_formats())
     EXPECT_TRUE(same_bits(update_list(1, true, d), update_list(2, true, d)));
 }
 
 TEST(Muon, AMatrixDoesNotDependOnTheOthers) {
-  for (const DType d : formats())
+  for (const DType d : product_formats())
     EXPECT_TRUE(same_bits(update_list(2, true, d), update_list(2, false, d)));
 }
 
