@@ -1,5 +1,7 @@
 #include "data/tokenizer.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
@@ -69,6 +71,18 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& what) {
         what);
   }
   return make_sentencepiece_tokenizer(read_file(path, kMaxModelBytes), what);
+}
+
+std::vector<int32_t> Tokenizer::encode_document(std::string_view text) const {
+  std::vector<int32_t> ids = encode(text);
+  if (bos()) ids.insert(ids.begin(), *bos());
+  return ids;
+}
+
+std::optional<int32_t> Tokenizer::token_id(std::string_view content) const {
+  const auto found = std::find(bytes_.begin(), bytes_.end(), content);
+  if (content.empty() || found == bytes_.end()) return {};
+  return static_cast<int32_t>(found - bytes_.begin());
 }
 
 std::string_view Tokenizer::bytes_of(int32_t id) const {

@@ -20,6 +20,12 @@ class Tokenizer {
 
   // Never adds bos or eos. Safe to call from several threads.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+  // What a model reads at the start of a text: bos, where there is one, and the text.
+  virtual std::vector<int32_t> encode_document(std::string_view text) const;
+  // The text of special tokens, written in `text`, is ordinary text: nobody forges a turn.
+  virtual std::vector<int32_t> encode_literal(std::string_view text) const { return encode(text); }
+  // The id of the token that is spelt like this.
+  virtual std::optional<int32_t> token_id(std::string_view content) const;
   virtual int32_t vocab_size() const = 0;
   virtual std::optional<int32_t> bos() const = 0;
   virtual std::optional<int32_t> eos() const = 0;
