@@ -5,7 +5,7 @@ set -euo pipefail
 build_packages=(
   g++ cmake ninja-build pkg-config xz-utils
   libdnnl-dev libhwy-dev libsentencepiece-dev
-  nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libfmt-dev
+  nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libfmt-dev libedit-dev
   libxxhash-dev libzstd-dev zlib1g-dev
 )
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format git python3 zstd)

@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
 
   add_train_command(app);
   add_generate_command(app);
+  add_chat_command(app);
   add_tokenizer_command(app);
   add_pack_command(app);
   add_parity_command(app);
