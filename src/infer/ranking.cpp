@@ -14,14 +14,21 @@ namespace {
 constexpr size_t kSorted = 32;  // so few candidates are sorted
 
 constexpr int kGroupShift = 20;
-constexpr uint32_t kFirstGroup = std::bit_cast<uint32_t>(1.0f) >> kGroupShift;
+constexpr uint32_t kFirstGroup =
+    std::bit_cast<uint32_t>(static_cast<float>(kFullWeight)) >> kGroupShift;
 
-size_t group_of(float share) {
-  return kFirstGroup - (std::bit_cast<uint32_t>(share) >> kGroupShift);
+// weight > 0. Weights have no more bits than a float.
+size_t group_of(uint64_t weight) {
+  return kFirstGroup - (std::bit_cast<uint32_t>(static_cast<float>(weight)) >> kGroupShift);
 }
-// The smallest share of a group.
-float least_of(size_t group) {
-  return std::bit_cast<float>((kFirstGroup - static_cast<uint32_t>(group)) << kGroupShift);
+// A bound below every share that weighs `weight` or more.
+float share_of(uint64_t weight) {
+  return (static_cast<float>(weight) - 0.5f) / static_cast<float>(kFullWeight);
+}
+// The smallest weight of a group.
+uint64_t least_of(size_t group) {
+  return static_cast<uint64_t>(
+      std::bit_cast<float>((kFirstGroup - static_cast<uint32_t>(group)) << kGroupShift));
 }
 
 }  // namespace
@@ -91,35 +98,29 @@ Ranked ranked_at(std::span<Candidate> candidates, uint64_t at) {
   return {};
 }
 
-void Shares::sum_groups(float least) {
+void Shares::sum_groups(uint64_t least) {
   std::fill(std::begin(sums_), std::end(sums_), 0);
-  // Below half of the smallest weight there is nothing to sum.
-  least = std::max(least, least_of(kGroups - 1));
-  maxima_.gather(least, positions_);
-  for (const int32_t id : positions_) {
-    const float share = shares_[static_cast<size_t>(id)];
-    sums_[group_of(share)] += weight_of(share);
-  }
+  maxima_.gather(share_of(least), positions_);
+  for (const int32_t id : positions_)
+    if (const uint64_t weight = weight_of(shares_[static_cast<size_t>(id)]); weight > 0)
+      sums_[group_of(weight)] += weight;
 }
 
 Ranked Shares::ranked_at(uint64_t at) {
   ZAYA_REQUIRE(at < all_);
   if (grouped_ <= at) {
     // Lighter ones weigh less together than what lies behind `at`.
-    const auto cut = static_cast<double>((all_ - (at + 1)) / shares_.size());
-    // A little less, for shares that are rounded up.
-    const double least = (cut - 1) / static_cast<double>(kFullWeight) * (1 - 1e-6);
-    sum_groups(static_cast<float>(least));
+    sum_groups(std::max<uint64_t>(1, (all_ - (at + 1)) / shares_.size()));
     grouped_ = at + 1;
   }
   size_t group = 0;
   uint64_t begin = 0;
   while (begin + sums_[group] <= at) begin += sums_[group++];
-  maxima_.gather(least_of(group), positions_);
+  maxima_.gather(share_of(std::max<uint64_t>(1, least_of(group))), positions_);
   candidates_.clear();
   for (const int32_t id : positions_) {
-    const float share = shares_[static_cast<size_t>(id)];
-    if (group_of(share) == group) candidates_.push_back({weight_of(share), id});
+    const uint64_t weight = weight_of(shares_[static_cast<size_t>(id)]);
+    if (weight > 0 && group_of(weight) == group) candidates_.push_back({weight, id});
   }
   Ranked ranked = zaya::ranked_at(candidates_, at - begin);
   ranked.begin += begin;

@@ -72,9 +72,9 @@ class Shares {
   Ranked ranked_at(uint64_t at);
 
  private:
-  // Shares of one group begin with the same twelve bits, as floats; a larger one is in no later.
-  static constexpr size_t kGroups = 8 * 42;
-  void sum_groups(float least);
+  // Weights of one group have their leading four bits in common; a larger one is in no later group.
+  static constexpr size_t kGroups = 8 * 41;
+  void sum_groups(uint64_t least);
 
   std::vector<float> shares_;
   BlockMaxima maxima_;

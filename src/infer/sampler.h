@@ -35,7 +35,7 @@ struct SamplingOptions {
   float top_p = 1.0f;
   float min_p = 0.0f;
   float repetition_penalty = 1.0f;
-  std::vector<LogitBias> logit_bias;  // ids in the vocabulary
+  std::vector<LogitBias> logit_bias = {};  // ids in the vocabulary
   uint64_t seed = 0;
 };
 
