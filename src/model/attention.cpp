@@ -42,7 +42,7 @@ std::array<LinearPart, 4> projections(const ModelConfig& c, const AttentionParam
                                       const Tensor& qk, const Tensor& current,
                                       const Tensor& delayed) {
   const auto part = [](const Tensor& y, const Parameter* p) {
-    return LinearPart{y, p->compute, p->gradient};
+    return LinearPart{y, p->matrix(), p->gradient};
   };
   return {part(query_part(c, qk), w.q_proj), part(key_part(c, qk), w.k_proj),
           part(current, w.v_proj_current), part(delayed, w.v_proj_delayed)};
@@ -163,7 +163,7 @@ void attention_forward(Context& ctx, const ModelConfig& c, const AttentionParame
                       attention_shape(c, in.window));
   }
   const Timed timed(ctx.profile, OpGroup::projections);
-  linear_forward(ctx, out, saved.mixed, w.o_proj->compute);
+  linear_forward(ctx, out, saved.mixed, w.o_proj->matrix());
 }
 
 void attention_backward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
@@ -179,7 +179,7 @@ void attention_backward(Context& ctx, const ModelConfig& c, const AttentionParam
   const Tensor dqk0 = scratch.tensor(activation, {T, c.qk_channels()});
   {
     const Timed timed(ctx.profile, OpGroup::projections);
-    linear_backward_input(ctx, dmixed, dout, w.o_proj->compute, Into::overwrite);
+    linear_backward_input(ctx, dmixed, dout, w.o_proj->matrix().values, Into::overwrite);
     linear_backward_weight(ctx, w.o_proj->gradient, dout, saved.mixed);
   }
   {

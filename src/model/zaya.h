@@ -20,6 +20,9 @@ class Zaya {
  public:
   // compute: f32 or bf16, the format of activations and of the weights in products.
   Zaya(const ModelConfig& config, DType compute, Gradients gradients);
+  // With parameters that are there already: those of a model that only runs have formats of their
+  // own, and `compute` is that of activations alone.
+  Zaya(const ModelConfig& config, DType compute, Parameters parameters);
 
   const ModelConfig& config() const { return config_; }
   DType compute() const { return compute_; }
