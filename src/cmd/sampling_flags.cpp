@@ -73,7 +73,7 @@ void check_flags(const SamplingFlags& flags) {
 }
 
 GenerateOptions generate_options(const SamplingFlags& flags, const GenerationConfig& config,
-                                 const SpecialTokens& special, const Tokenizer& tokenizer,
+                                 const SpecialIds& special, const Tokenizer& tokenizer,
                                  int64_t default_max_tokens) {
   GenerateOptions options;
   options.sampling = over(flags, config.sampling());

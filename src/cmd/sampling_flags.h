@@ -26,7 +26,7 @@ void check_flags(const SamplingFlags& flags);
 
 // The flags over what the model's folder says over our defaults.
 GenerateOptions generate_options(const SamplingFlags& flags, const GenerationConfig& config,
-                                 const SpecialTokens& special, const Tokenizer& tokenizer,
+                                 const SpecialIds& special, const Tokenizer& tokenizer,
                                  int64_t default_max_tokens);
 
 }  // namespace zaya

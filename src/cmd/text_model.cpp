@@ -26,7 +26,7 @@ TextModel open_text_model(const TextModelFlags& flags) {
   model.generation = read_generation_config(model.folder);
   model.tokenizer_config = read_tokenizer_config(model.folder);
   model.special =
-      special_tokens(model.generation, model.tokenizer_config, *model.tokenizer, model.folder);
+      special_ids(model.generation, model.tokenizer_config, *model.tokenizer, model.folder);
   return model;
 }
 

@@ -21,7 +21,7 @@ struct TextModel {
   std::unique_ptr<Tokenizer> tokenizer;
   GenerationConfig generation;
   TokenizerConfig tokenizer_config;
-  SpecialTokens special;
+  SpecialIds special;
 };
 // All but the weights, which take longer.
 TextModel open_text_model(const TextModelFlags& flags);

@@ -16,7 +16,7 @@ void append(std::vector<int32_t>& ids, const std::vector<int32_t>& more) {
 
 }  // namespace
 
-ChatFormat::ChatFormat(const Tokenizer& tokenizer, const SpecialTokens& special,
+ChatFormat::ChatFormat(const Tokenizer& tokenizer, const SpecialIds& special,
                        const std::string& place)
     : tokenizer_(tokenizer), bos_(special.bos), ends_(special.eos) {
   const auto start = tokenizer.token_id(kStartOfTurn), end = tokenizer.token_id(kEndOfTurn);

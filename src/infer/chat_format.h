@@ -19,7 +19,7 @@ class ChatFormat {
  public:
   // Error that begins with `place` and names the turn tokens that the tokenizer, which must outlive
   // the format, does not have.
-  ChatFormat(const Tokenizer& tokenizer, const SpecialTokens& special, const std::string& place);
+  ChatFormat(const Tokenizer& tokenizer, const SpecialIds& special, const std::string& place);
 
   // The first token of a conversation, if it has one.
   std::vector<int32_t> begin() const;

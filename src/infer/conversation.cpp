@@ -31,8 +31,8 @@ void check_roles(const std::vector<Message>& messages, const std::string& place)
 
 }  // namespace
 
-Conversation::Conversation(Context& ctx, Zaya& model, const Tokenizer& tokenizer, ChatFormat format,
-                           const GenerateOptions& options)
+Conversation::Conversation(Context& ctx, const Zaya& model, const Tokenizer& tokenizer,
+                           ChatFormat format, const GenerateOptions& options)
     : ctx_(ctx),
       tokenizer_(tokenizer),
       format_(std::move(format)),
@@ -136,7 +136,7 @@ void Conversation::write_answer(Generation& result, Writer& writer, Tensor logit
     if (writer.stopped() == Stopped::not_yet && interrupted()) emit(writer.interrupt());
     if (writer.stopped() != Stopped::not_yet) break;
     make_room(decoder_, decoder_.length(0) + 1, longest_);
-    const BatchDecoder::Piece piece{0, std::span(writer.ids()).last(1)};
+    const Decoder::Piece piece{0, std::span(writer.ids()).last(1)};
     logits = decoder_.step(ctx_, {&piece, 1});
     ++result.decode_steps;
   }

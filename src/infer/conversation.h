@@ -23,7 +23,7 @@ class DoesNotFit : public Error {
 class Conversation {
  public:
   // Errors of check_belongs. The model and the tokenizer must outlive the conversation.
-  Conversation(Context& ctx, Zaya& model, const Tokenizer& tokenizer, ChatFormat format,
+  Conversation(Context& ctx, const Zaya& model, const Tokenizer& tokenizer, ChatFormat format,
                const GenerateOptions& options);
 
   // Forgets what was said, and starts anew under this system text (empty: none).
@@ -56,7 +56,7 @@ class Conversation {
   ChatFormat format_;
   GenerateOptions options_;
   int64_t longest_;  // the model's longest sequence
-  BatchDecoder decoder_;
+  Decoder decoder_;
   TokenSampler sampler_;
   std::string system_;
   std::vector<Message> messages_;  // without the system text

@@ -34,7 +34,7 @@ struct Slot {
 
 class Batch {
  public:
-  Batch(Context& ctx, Zaya& model, const Tokenizer& tokenizer,
+  Batch(Context& ctx, const Zaya& model, const Tokenizer& tokenizer,
         const std::vector<std::vector<int32_t>>& prompts, const GenerateOptions& options,
         const GenerateHooks& hooks);
   std::vector<Generation> run();
@@ -56,7 +56,7 @@ class Batch {
   const GenerateOptions& options_;
   const GenerateHooks& hooks_;
   int64_t longest_;  // the model's longest sequence
-  BatchDecoder decoder_;
+  Decoder decoder_;
   std::vector<std::unique_ptr<Slot>> slots_;  // of each sequence; null: idle
   size_t next_ = 0;                           // the next prompt to begin
   std::vector<Generation> results_;
@@ -71,7 +71,7 @@ int64_t first_capacity(const std::vector<std::vector<int32_t>>& prompts,
   return std::min(wanted, longest);
 }
 
-Batch::Batch(Context& ctx, Zaya& model, const Tokenizer& tokenizer,
+Batch::Batch(Context& ctx, const Zaya& model, const Tokenizer& tokenizer,
              const std::vector<std::vector<int32_t>>& prompts, const GenerateOptions& options,
              const GenerateHooks& hooks)
     : ctx_(ctx),
@@ -126,7 +126,7 @@ void Batch::take(size_t sequence, const Tensor& logits) {
 
 // Feeds the last token of every text that goes on.
 void Batch::step() {
-  std::vector<BatchDecoder::Piece> pieces;
+  std::vector<Decoder::Piece> pieces;
   for (size_t sequence = 0; sequence < slots_.size(); ++sequence) {
     if (!slots_[sequence]) continue;
     const auto s = static_cast<int64_t>(sequence);
@@ -165,7 +165,7 @@ void check_belongs(const Tokenizer& tokenizer, const ModelConfig& config) {
          tokenizer.vocab_size(), config.vocab_size);
 }
 
-std::vector<Generation> generate(Context& ctx, Zaya& model, const Tokenizer& tokenizer,
+std::vector<Generation> generate(Context& ctx, const Zaya& model, const Tokenizer& tokenizer,
                                  const std::vector<std::vector<int32_t>>& prompts,
                                  const GenerateOptions& options, const GenerateHooks& hooks) {
   check_belongs(tokenizer, model.config());

@@ -40,7 +40,7 @@ void check_belongs(const Tokenizer& tokenizer, const ModelConfig& config);
 
 // Prompts as token ids, each of at least one token and fewer than the model's longest sequence: an
 // Error otherwise, before anything runs. Each text is sampled as if its prompt were the only one.
-std::vector<Generation> generate(Context& ctx, Zaya& model, const Tokenizer& tokenizer,
+std::vector<Generation> generate(Context& ctx, const Zaya& model, const Tokenizer& tokenizer,
                                  const std::vector<std::vector<int32_t>>& prompts,
                                  const GenerateOptions& options, const GenerateHooks& hooks);
 

@@ -116,9 +116,9 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   return config;
 }
 
-SpecialTokens special_tokens(const GenerationConfig& generation, const TokenizerConfig& config,
-                             const Tokenizer& tokenizer, const fs::path& folder) {
-  SpecialTokens tokens;
+SpecialIds special_ids(const GenerationConfig& generation, const TokenizerConfig& config,
+                       const Tokenizer& tokenizer, const fs::path& folder) {
+  SpecialIds tokens;
   tokens.bos = generation.bos_token_id;
   if (!tokens.bos) tokens.bos = tokenizer.token_id(config.bos_token);
   if (!tokens.bos) tokens.bos = tokenizer.bos();

@@ -34,12 +34,12 @@ struct TokenizerConfig {
 };
 TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder);
 
-struct SpecialTokens {
+struct SpecialIds {
   std::optional<int32_t> bos;
   std::vector<int32_t> eos;
 };
 // The first that says: generation_config.json, tokenizer_config.json, the tokenizer, config.json.
-SpecialTokens special_tokens(const GenerationConfig& generation, const TokenizerConfig& config,
-                             const Tokenizer& tokenizer, const std::filesystem::path& folder);
+SpecialIds special_ids(const GenerationConfig& generation, const TokenizerConfig& config,
+                       const Tokenizer& tokenizer, const std::filesystem::path& folder);
 
 }  // namespace zaya

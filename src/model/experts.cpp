@@ -47,9 +47,9 @@ void experts_forward(Context& ctx, const ModelConfig& c, const ExpertsParameters
   router_forward(ctx, c, w.router, saved.router, h, previous, scratch);
   sort_by_expert(ctx, saved.order, saved.offsets, saved.router.choice);
   gather_rows(ctx, saved.sorted, h, saved.order, saved.offsets);
-  expert_linear_forward(ctx, saved.gate_up, saved.sorted, w.gate_up_proj->compute, saved.offsets);
+  expert_linear_forward(ctx, saved.gate_up, saved.sorted, w.gate_up_proj->matrices, saved.offsets);
   swiglu_forward(ctx, saved.inner, saved.gate_up);
-  expert_linear_forward(ctx, saved.output, saved.inner, w.down_proj->compute, saved.offsets);
+  expert_linear_forward(ctx, saved.output, saved.inner, w.down_proj->matrices, saved.offsets);
   combine_forward(ctx, out, saved.output, passed_through(ctx, c, out.dtype, h, scratch),
                   saved.router.gate, saved.order, saved.offsets, c.skip);
 }
@@ -70,13 +70,13 @@ void experts_backward(Context& ctx, const ModelConfig& c, const ExpertsParameter
   combine_backward(ctx, doutput, dskipped, dgate, dout, saved.output,
                    passed_through(ctx, c, dout.dtype, h, scratch), saved.router.gate, saved.order,
                    saved.offsets, c.skip);
-  expert_linear_backward_input(ctx, dinner, doutput, w.down_proj->compute, saved.offsets);
+  expert_linear_backward_input(ctx, dinner, doutput, w.down_proj->matrices, saved.offsets);
   expert_linear_backward_weight(ctx, w.down_proj->gradient, doutput, saved.inner, saved.offsets);
   swiglu_backward(ctx, dgate_up, dinner, saved.gate_up);
   expert_linear_backward_weight(ctx, w.gate_up_proj->gradient, dgate_up, saved.sorted,
                                 saved.offsets);
   const Tensor dsorted = doutput;  // its last reader is done
-  expert_linear_backward_input(ctx, dsorted, dgate_up, w.gate_up_proj->compute, saved.offsets);
+  expert_linear_backward_input(ctx, dsorted, dgate_up, w.gate_up_proj->matrices, saved.offsets);
   scatter_rows(ctx, dh, dsorted, saved.order, saved.offsets);
   if (passes) add(ctx, dh, dskipped);
   router_backward(ctx, c, w.router, dh, dstate, dgate, saved.router, h, previous, scratch);

@@ -34,7 +34,7 @@ HeadSaved plan_head(Arena& arena, const ModelConfig& c, DType activation, int64_
 }
 
 void head_logits(Context& ctx, const HeadParameters& w, const Tensor& logits, const Tensor& h) {
-  linear_forward(ctx, logits, h, w.weight->compute);
+  linear_forward(ctx, logits, h, w.weight->matrix());
 }
 
 void head_losses(Context& ctx, const HeadParameters& w, const HeadSaved& saved,
@@ -68,7 +68,8 @@ void head_losses_backward(Context& ctx, const HeadParameters& w, const Tensor& d
     head_logits(ctx, w, rows, h);
     cross_entropy_forward_backward(ctx, saved.losses.column_range(begin, end), drows, rows,
                                    labels.column_range(begin, end), scale);
-    linear_backward_input(ctx, dh.row_range(begin, end), drows, w.weight->compute, Into::overwrite);
+    linear_backward_input(ctx, dh.row_range(begin, end), drows, w.weight->matrix().values,
+                          Into::overwrite);
     linear_backward_weight(ctx, w.weight->gradient, drows, h);
   });
 }

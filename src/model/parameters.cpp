@@ -97,12 +97,21 @@ void add_merge(SpecList& list, int64_t D, const std::string& prefix) {
   list.vector(prefix + "residual_scale", D, 1);
 }
 
-bool has_bf16_copy(Role role) { return role == Role::matrix || role == Role::embedding; }
-
 uint64_t seed_of(uint64_t seed, const std::string& name) {
   uint64_t hash = 0xcbf29ce484222325u ^ seed;  // FNV-1a
   for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;
   return hash;
+}
+
+// One an expert, or one.
+std::vector<Weight> matrices_of(const ParameterSpec& spec, const Tensor& values) {
+  if (spec.per_expert) return stacked_matrices(values);
+  return {values};
+}
+
+// The whole of a parameter's product weights, which lie one after the other.
+Tensor laid_end_to_end(const Parameter& p) {
+  return Tensor(p.matrix().values.data, p.matrix().values.dtype, p.spec.shape);
 }
 
 Tensor flat(const Arena& arena, const std::vector<Parameter>& all, Tensor Parameter::*which) {
@@ -112,6 +121,8 @@ Tensor flat(const Arena& arena, const std::vector<Parameter>& all, Tensor Parame
 }
 
 }  // namespace
+
+bool is_product_weight(Role role) { return role == Role::matrix || role == Role::embedding; }
 
 std::string_view name_of(Role role) {
   switch (role) {
@@ -158,7 +169,7 @@ Parameters::Parameters(const ModelConfig& config, DType compute, Gradients gradi
   Arena master_plan, compute_plan;
   for (const ParameterSpec& spec : specs) {
     master_plan.tensor(DType::f32, spec.shape);
-    if (has_bf16_copy(spec.role)) compute_plan.tensor(compute, spec.shape);
+    if (is_product_weight(spec.role)) compute_plan.tensor(compute, spec.shape);
   }
   weights_ = Arena(master_plan.peak());
   if (gradients == Gradients::allocate) gradients_ = Arena(master_plan.peak());
@@ -167,20 +178,45 @@ Parameters::Parameters(const ModelConfig& config, DType compute, Gradients gradi
     Parameter parameter{spec, weights_.tensor(DType::f32, spec.shape), {}, {}};
     if (gradients == Gradients::allocate)
       parameter.gradient = gradients_.tensor(DType::f32, spec.shape);
-    parameter.compute = parameter.weight;
-    if (compute != DType::f32 && has_bf16_copy(spec.role))
-      parameter.compute = compute_.tensor(compute, spec.shape);
+    const bool copied = compute != DType::f32 && is_product_weight(spec.role);
+    parameter.matrices =
+        matrices_of(spec, copied ? compute_.tensor(compute, spec.shape) : parameter.weight);
     all_.push_back(std::move(parameter));
   }
   flat_weights_ = flat(weights_, all_, &Parameter::weight);
   flat_gradients_ = flat(gradients_, all_, &Parameter::gradient);
 }
 
+Parameters Parameters::to_run(const ModelConfig& config) {
+  Parameters parameters;
+  Arena plan;
+  const std::vector<ParameterSpec> specs = parameter_specs(config);
+  for (const ParameterSpec& spec : specs)
+    if (!is_product_weight(spec.role)) plan.tensor(DType::f32, spec.shape);
+  parameters.weights_ = Arena(plan.peak());
+  for (const ParameterSpec& spec : specs) {
+    Parameter parameter{spec, {}, {}, {}};
+    if (!is_product_weight(spec.role)) {
+      parameter.weight = parameters.weights_.tensor(DType::f32, spec.shape);
+      parameter.matrices = matrices_of(spec, parameter.weight);
+    }
+    parameters.all_.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+int64_t Parameters::weight_bytes() const {
+  int64_t bytes = 0;
+  for (const Parameter& p : all_)
+    for (const Weight& matrix : p.matrices) bytes += matrix.bytes();
+  return bytes;
+}
+
 int64_t Parameters::bytes(const ModelConfig& config, DType compute, Gradients gradients) {
   int64_t bytes = 0;
   for (const ParameterSpec& spec : parameter_specs(config)) {
     bytes += 4 * spec.shape.size() * (gradients == Gradients::allocate ? 2 : 1);
-    if (compute != DType::f32 && has_bf16_copy(spec.role)) bytes += 2 * spec.shape.size();
+    if (compute != DType::f32 && is_product_weight(spec.role)) bytes += 2 * spec.shape.size();
   }
   return bytes;
 }
@@ -194,6 +230,7 @@ Parameter& Parameters::find(const std::string& name) {
 void Parameters::initialize(Context& ctx, uint64_t seed) {
   for (Parameter& parameter : all_) {
     const ParameterSpec& spec = parameter.spec;
+    if (!parameter.weight) continue;
     fill_normal(ctx, parameter.weight.reshaped({parameter.weight.size()}), seed_of(seed, spec.name),
                 spec.init_mean, spec.init_deviation);
     if (spec.role == Role::router_bias) {
@@ -206,7 +243,8 @@ void Parameters::initialize(Context& ctx, uint64_t seed) {
 
 void Parameters::refresh_compute(Context& ctx) {
   for (Parameter& parameter : all_)
-    if (parameter.compute.dtype != DType::f32) convert(ctx, parameter.compute, parameter.weight);
+    if (parameter.weight && parameter.matrix().values.dtype != DType::f32)
+      convert(ctx, laid_end_to_end(parameter), parameter.weight);
 }
 
 }  // namespace zaya

@@ -3,10 +3,12 @@
 // checkpoints and initialisation read the role; nothing guesses from a shape.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/arena.h"
+#include "core/weight.h"
 #include "model/config.h"
 
 namespace zaya {
@@ -37,19 +39,32 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config);
 
 struct Parameter {
   ParameterSpec spec;
-  Tensor weight;    // f32 master
-  Tensor compute;   // what products read: the master itself, or its bf16 copy
-  Tensor gradient;  // f32; null data when the model only runs
+  Tensor weight;    // f32 master; null data for matrices and embeddings of a model that only runs
+  Tensor gradient;  // f32; null data when the model does not train
+  // What products read, one an expert, or one: of the master itself, of its bf16 copy, or what a
+  // model that only runs was given.
+  std::vector<Weight> matrices;
+
+  const Weight& matrix() const { return matrices.front(); }
 };
 
 enum class Gradients { none, allocate };
 
+// True for what products read in the compute format: matrices and embeddings. Vectors, convolutions
+// and the router are f32 always.
+bool is_product_weight(Role role);
+
 // All parameters of a model, masters and gradients each in one contiguous piece of memory.
 class Parameters {
  public:
-  // compute: f32, or bf16 for matrices and embeddings (vectors, convolutions and the router stay
-  // f32).
+  // Of a model that only runs: product weights have no masters, and no memory here. Whoever loads
+  // them sets their `matrices`, to where they lie already if possible.
+  static Parameters to_run(const ModelConfig& config);
+  // compute: of product weights, f32 or bf16.
   Parameters(const ModelConfig& config, DType compute, Gradients gradients);
+
+  // Keeps what `matrices` look at (a mapped file, say) as long as this object.
+  void keep(std::shared_ptr<const void> storage) { storage_.push_back(std::move(storage)); }
 
   std::vector<Parameter>& all() { return all_; }
   const std::vector<Parameter>& all() const { return all_; }
@@ -60,16 +75,21 @@ class Parameters {
   Tensor flat_gradients() const { return flat_gradients_; }
   Tensor flat_weights() const { return flat_weights_; }
 
-  // Draws the start values: a pure function of the seed and the parameter's name.
+  // Draws the masters' start values: a pure function of the seed and the parameter's name.
   void initialize(Context& ctx, uint64_t seed);
   // Copies masters into the bf16 compute copies, after an update or a load.
   void refresh_compute(Context& ctx);
+  // Bytes of all weights, in the formats in which they are held.
+  int64_t weight_bytes() const;
 
   // Bytes that such a set takes.
   static int64_t bytes(const ModelConfig& config, DType compute, Gradients gradients);
 
  private:
+  Parameters() = default;
+
   std::vector<Parameter> all_;
+  std::vector<std::shared_ptr<const void>> storage_;
   Arena weights_, gradients_, compute_;
   Tensor flat_weights_, flat_gradients_;
 };

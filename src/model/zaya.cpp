@@ -39,7 +39,10 @@ std::pair<RotaryTables, RotaryTables> plan_rotary(Arena& arena, const ModelConfi
 }
 
 Zaya::Zaya(const ModelConfig& config, DType compute, Gradients gradients)
-    : config_(config), compute_(compute), parameters_(config, compute, gradients) {
+    : Zaya(config, compute, Parameters(config, compute, gradients)) {}
+
+Zaya::Zaya(const ModelConfig& config, DType compute, Parameters parameters)
+    : config_(config), compute_(compute), parameters_(std::move(parameters)) {
   for (int64_t block = 0; block < config.num_hidden_layers; ++block)
     blocks_.push_back(block_parameters(parameters_, block));
   head_ = head_parameters(parameters_, config);
@@ -105,7 +108,7 @@ AttentionInputs Zaya::attention_inputs(const TokenBatch& batch, int64_t block) c
 }
 
 void Zaya::embed(Context& ctx, const Tensor& x, const BlockSaved& first, const Tensor& ids) const {
-  embedding_forward(ctx, x, ids, embedding_.table->compute, embedding_.bias->weight,
+  embedding_forward(ctx, x, ids, embedding_.table->matrix(), embedding_.bias->weight,
                     embedding_.scale->weight);
   const Timed timed(ctx.profile, OpGroup::norms);
   // All other norms follow a merge.
@@ -156,7 +159,7 @@ double Zaya::forward_backward(Context& ctx, const TokenBatch& batch, float loss_
   }
   first_norm_backward(ctx, dx, dh);
   embedding_backward(ctx, embedding_.table->gradient, embedding_.bias->gradient,
-                     embedding_.scale->gradient, dx, batch.ids(), embedding_.table->compute,
+                     embedding_.scale->gradient, dx, batch.ids(), embedding_.table->matrix().values,
                      embedding_.bias->weight, embedding_.scale->weight);
   return sum_rows(ctx, activations_.head.losses);
 }

@@ -20,10 +20,14 @@ class Zaya {
  public:
   // compute: f32 or bf16, the format of activations and of the weights in products.
   Zaya(const ModelConfig& config, DType compute, Gradients gradients);
+  // With parameters that are there already: those of a model that only runs have formats of their
+  // own, and `compute` is that of activations alone.
+  Zaya(const ModelConfig& config, DType compute, Parameters parameters);
 
   const ModelConfig& config() const { return config_; }
   DType compute() const { return compute_; }
   Parameters& parameters() { return parameters_; }
+  const Parameters& parameters() const { return parameters_; }
   const std::vector<BlockParameters>& blocks() const { return blocks_; }
   const HeadParameters& head() const { return head_; }
   // The rotary base of full-attention blocks from now on (phases change it).

@@ -67,7 +67,7 @@ Optimizer::Optimizer(Parameters& parameters, const OptimizerConfig& config)
     const Role role = state.parameter->spec.role;
     if (uses_muon(role))
       append_matrices(role == Role::router_matrix ? router_matrices_ : matrices_, state);
-    if (role == Role::matrix) products_ = multiplied_format(state.parameter->compute.dtype);
+    if (role == Role::matrix) products_ = multiplied_format(state.parameter->matrix().values.dtype);
   }
 }
 

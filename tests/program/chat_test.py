@@ -63,7 +63,7 @@ def check_memory_of_turns(program, folder):
     letters = [argument for token in range(FIRST_BYTE + 256)
                if not ord("a") <= token - FIRST_BYTE <= ord("z")
                for argument in ("--logit-bias", f"{token}=-inf")]
-    common = ["--temperature", 0, "--repetition-penalty", 8, "--max-tokens", 6, *letters]
+    common = ["--temperature", 0, "--repetition-penalty", 8, "--max-tokens", 3, *letters]
     whole = chat(program, folder, ["one", "two", "three"], *common).stdout.splitlines()
     assert len(set(whole)) == 3, whole
     file = program.scratch / "half.json"

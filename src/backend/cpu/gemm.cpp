@@ -6,6 +6,7 @@
 
 #include "backend/cpu/instruction_set.h"
 #include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/quantized_weight.h"
 #include "backend/cpu/threads.h"
 #include "core/ceil_div.h"
 
@@ -22,9 +23,11 @@ int64_t even_piece(int64_t total, int64_t most) {
 
 // What products multiply in: bf16 pairs where every operand is bf16 and the machine can.
 DType operand_dtype(const Gemm& g) {
-  bool pairs = g.a.dtype == DType::bf16 && g.b.dtype == DType::bf16;
-  for (const GemmTerm& term : g.more)
-    pairs = pairs && term.a.dtype == DType::bf16 && term.b.dtype == DType::bf16;
+  const auto is_bf16 = [](const Tensor& a, const Weight& b) {
+    return a.dtype == DType::bf16 && (b.quantized() || b.values.dtype == DType::bf16);
+  };
+  bool pairs = is_bf16(g.a, g.b);
+  for (const GemmTerm& term : g.more) pairs = pairs && is_bf16(term.a, term.b);
   return multiplied_format(pairs ? DType::bf16 : DType::f32);
 }
 
@@ -118,6 +121,17 @@ const void* operand(const Tensor& t, DType dtype, const Block& b) {
   });
 }
 
+// The block of a weight of codes, in values.
+template <class Tag>
+const void* decoded(const Weight& w, DType dtype, const Block& b) {
+  return visit_activation(dtype, [&]<class T>() -> const void* {
+    T* copy = thread_buffer<Tag, T>(b.rows * b.columns);
+    for (int64_t r = 0; r < b.rows; ++r)
+      decode_weights(copy + r * b.columns, w, b.row + r, b.column, b.columns);
+    return copy;
+  });
+}
+
 template <class From>
 void store_block(const Tensor& to, const Tile& tile, const From* from) {
   for (int64_t r = 0; r < tile.rows; ++r, from += tile.columns) {
@@ -147,9 +161,10 @@ void add_term(void* c, const Gemm& g, const GemmTerm& term, const Tile& tile, DT
     const void* a = g.transpose_a
                         ? operand<A>(term.a, in, {k, some, tile.row, tile.rows, padded})
                         : operand<A>(term.a, in, {tile.row, tile.rows, k, some, tile.padded_rows});
-    const void* b = g.transpose_b
-                        ? operand<B>(term.b, in, {tile.column, tile.columns, k, some, tile.columns})
-                        : operand<B>(term.b, in, {k, some, tile.column, tile.columns, padded});
+    const Block block = g.transpose_b ? Block{tile.column, tile.columns, k, some, tile.columns}
+                                      : Block{k, some, tile.column, tile.columns, padded};
+    const void* b =
+        term.b.quantized() ? decoded<B>(term.b, in, block) : operand<B>(term.b.values, in, block);
     matmul({.m = tile.padded_rows,
             .n = tile.columns,
             .k = padded,
@@ -198,7 +213,8 @@ void run_tile(const Gemm& g, const Tiling& tiling, int64_t index) {
 bool is_activation(const Tensor& t) { return t.dtype == DType::f32 || t.dtype == DType::bf16; }
 
 void check(const Gemm& g, const GemmTerm& term) {
-  ZAYA_REQUIRE(is_activation(term.a) && is_activation(term.b) && is_activation(g.c));
+  ZAYA_REQUIRE(is_activation(term.a) && is_activation(g.c));
+  ZAYA_REQUIRE(term.b.quantized() ? g.transpose_b : is_activation(term.b.values));
   const int64_t m = g.c.rows(), n = g.c.columns(), k = depth_of(g, term);
   if (m == 0 || n == 0 || k == 0) return;
   ZAYA_REQUIRE((g.transpose_a ? term.a.columns() : term.a.rows()) == m);

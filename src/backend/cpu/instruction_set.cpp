@@ -34,6 +34,11 @@ bool has_bf16_tiles() {
   return answer;
 }
 
+bool multiplies_bytes() {
+  static const bool answer = has(dnnl_cpu_isa_avx512_core_vnni);
+  return answer;
+}
+
 DType multiplied_format(DType operands) {
   return operands == DType::bf16 && multiplies_bf16() ? DType::bf16 : DType::f32;
 }

@@ -18,6 +18,9 @@ bool multiplies_bf16();
 // True where it multiplies them in tile registers, too (AMX), and the kernel lets this process.
 bool has_bf16_tiles();
 
+// True where it sums products of bytes four at a time (AVX-512 VNNI). Only speed depends on it.
+bool multiplies_bytes();
+
 // What operands of a format are multiplied as here: bf16 where the machine multiplies bf16 pairs,
 // otherwise f32. The peak of this format is the ceiling of their products.
 DType multiplied_format(DType operands);

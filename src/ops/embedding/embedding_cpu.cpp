@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backend/cpu/quantized_weight.h"
 #include "backend/cpu/threads.h"
 #include "ops/embedding/embedding.h"
 
@@ -13,20 +14,31 @@ HWY_BEFORE_NAMESPACE();
 namespace zaya {
 namespace HWY_NAMESPACE {
 
+// out [n] = (in + bias) * scale;  in may be out.
+template <class T>
+void scale_row(float* out, const T* in, const float* bias, const float* scale, int64_t n) {
+  for_each_vector(n, [&](auto d, int64_t i) {
+    store(hn::Mul(hn::Add(load(d, in + i), load(d, bias + i)), load(d, scale + i)), d, out + i);
+  });
+}
+
 // Tokens [begin, end).
-void forward_rows(const Tensor& x, const Tensor& ids, const Tensor& table, const Tensor& bias,
+void forward_rows(const Tensor& x, const Tensor& ids, const Weight& table, const Tensor& bias,
                   const Tensor& scale, int64_t begin, int64_t end) {
+  const int64_t n = x.columns();
   const float* b = bias.as<float>();
   const float* s = scale.as<float>();
-  visit_activation(table.dtype, [&]<class T>() {
-    for (int64_t t = begin; t < end; ++t) {
-      const T* in = table.row<T>(ids.as<int32_t>()[t]);
-      float* out = x.row<float>(t);
-      for_each_vector(x.columns(), [&](auto d, int64_t i) {
-        store(hn::Mul(hn::Add(load(d, in + i), load(d, b + i)), load(d, s + i)), d, out + i);
-      });
+  for (int64_t t = begin; t < end; ++t) {
+    const int64_t id = ids.as<int32_t>()[t];
+    float* out = x.row<float>(t);
+    if (table.quantized()) {
+      decode_weights(out, table, id, 0, n);
+      scale_row(out, out, b, s, n);
+    } else {
+      visit_activation(table.values.dtype,
+                       [&]<class T>() { scale_row(out, table.values.row<T>(id), b, s, n); });
     }
-  });
+  }
 }
 
 // Columns [begin, end) of all three gradients, tokens in their order: one thread owns a strip, so
@@ -69,7 +81,7 @@ HWY_EXPORT(backward_strip);
 constexpr int64_t kStrip = 64;     // columns of one item of the gradients
 constexpr int64_t kGrain = 16384;  // elements of one item of rows
 
-void check(const Tensor& x, const Tensor& ids, const Tensor& table, const Tensor& bias,
+void check(const Tensor& x, const Tensor& ids, const Weight& table, const Tensor& bias,
            const Tensor& scale) {
   const int64_t n = table.columns();
   ZAYA_REQUIRE(x.rows() == ids.size() && x.columns() == n && x.contiguous() && ids.contiguous());
@@ -83,7 +95,7 @@ void check(const Tensor& x, const Tensor& ids, const Tensor& table, const Tensor
 }
 }  // namespace
 
-void embedding_forward(Context&, const Tensor& x, const Tensor& ids, const Tensor& table,
+void embedding_forward(Context&, const Tensor& x, const Tensor& ids, const Weight& table,
                        const Tensor& bias, const Tensor& scale) {
   if (ids.size() == 0) return;
   check(x, ids, table, bias, scale);

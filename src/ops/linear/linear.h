@@ -1,19 +1,19 @@
 #pragma once
-// y = x W^T, the weight stored as [outputs N, inputs K] (HF's layout). Activations and the compute
-// copy of the weight are f32 or bf16, sums are fp32. Any tensor may be a column slice of a wider
-// one.
+// y = x W^T, the weight stored as [outputs N, inputs K] (HF's layout). Activations are f32 or bf16,
+// sums are fp32; backward wants plain weights (f32 or bf16). Any tensor may be a column slice of a
+// wider one. Forward takes the rows of x as ctx.rows says.
 
 #include <span>
 
 #include "backend/context.h"
-#include "core/tensor.h"
+#include "core/weight.h"
 
 namespace zaya {
 
 enum class Into { overwrite, add };
 
 // y [T, N];  x [T, K];  weight [N, K].
-void linear_forward(Context& ctx, const Tensor& y, const Tensor& x, const Tensor& weight);
+void linear_forward(Context& ctx, const Tensor& y, const Tensor& x, const Weight& weight);
 
 // dx [T, K]: overwritten, or added to (f32 only) when several consumers share x.
 void linear_backward_input(Context& ctx, const Tensor& dx, const Tensor& dy, const Tensor& weight,
@@ -25,7 +25,7 @@ void linear_backward_weight(Context& ctx, const Tensor& dweight, const Tensor& d
 // Several layers that read the same x [T, K].
 struct LinearPart {
   Tensor y;         // [T, N_i]: y in forward, dy in backward
-  Tensor weight;    // [N_i, K]
+  Weight weight;    // [N_i, K]
   Tensor gradient;  // [N_i, K] f32; backward only
 };
 

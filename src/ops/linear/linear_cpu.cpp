@@ -1,6 +1,7 @@
 #include <array>
 
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/row_products.h"
 #include "backend/cpu/threads.h"
 #include "ops/linear/linear.h"
 
@@ -59,8 +60,9 @@ void for_parts(std::span<const LinearPart> parts, F&& product_of) {
 }
 }  // namespace
 
-void linear_forward(Context&, const Tensor& y, const Tensor& x, const Tensor& weight) {
-  gemm({.c = y, .a = x, .b = weight, .transpose_b = true});
+void linear_forward(Context& ctx, const Tensor& y, const Tensor& x, const Weight& weight) {
+  const LinearPart part{y, weight, {}};
+  linear_forward(ctx, {&part, 1}, x);
 }
 
 void linear_backward_input(Context&, const Tensor& dx, const Tensor& dy, const Tensor& weight,
@@ -72,7 +74,14 @@ void linear_backward_weight(Context&, const Tensor& dweight, const Tensor& dy, c
   gemm({.c = dweight, .a = dy, .b = x, .transpose_a = true, .accumulate = true});
 }
 
-void linear_forward(Context&, std::span<const LinearPart> parts, const Tensor& x) {
+void linear_forward(Context& ctx, std::span<const LinearPart> parts, const Tensor& x) {
+  if (ctx.rows == Rows::apart) {
+    ZAYA_REQUIRE(parts.size() <= kMostParts);
+    std::array<RowProduct, kMostParts> products;
+    for (size_t i = 0; i < parts.size(); ++i) products[i] = {parts[i].y, x, parts[i].weight};
+    row_products(std::span(products).first(parts.size()));
+    return;
+  }
   for_parts(parts, [&](const LinearPart& p) {
     return Gemm{.c = p.y, .a = x, .b = p.weight, .transpose_b = true};
   });
@@ -81,10 +90,10 @@ void linear_forward(Context&, std::span<const LinearPart> parts, const Tensor& x
 void linear_backward_input(Context&, const Tensor& dx, std::span<const LinearPart> parts) {
   ZAYA_REQUIRE(!parts.empty() && parts.size() <= kMostParts);
   std::array<GemmTerm, kMostParts> more;
-  for (size_t i = 1; i < parts.size(); ++i) more[i - 1] = {parts[i].y, parts[i].weight};
+  for (size_t i = 1; i < parts.size(); ++i) more[i - 1] = {parts[i].y, parts[i].weight.values};
   gemm({.c = dx,
         .a = parts[0].y,
-        .b = parts[0].weight,
+        .b = parts[0].weight.values,
         .more = std::span(more).first(parts.size() - 1)});
 }
 

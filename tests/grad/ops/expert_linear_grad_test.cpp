@@ -39,7 +39,8 @@ TEST(ExpertLinear, ForwardIsTheReferencesAndLeavesSkippedRowsAlone) {
   std::vector<float> y(kTokens * kOutputs, 7.0f);
   auto bounds = offsets();
   expert_linear_forward(ctx, view(y, {kTokens, kOutputs}), view(x, {kTokens, kInputs}),
-                        view(weight, {kExperts, kOutputs, kInputs}), view(bounds, {kExperts + 2}));
+                        stacked_matrices(view(weight, {kExperts, kOutputs, kInputs})),
+                        view(bounds, {kExperts + 2}));
   std::vector<double> wanted(kTokens * kOutputs, 7.0);
   reference::expert_linear(wanted.data(), widen(x).data(), widen(weight).data(), bounds.data(),
                            kExperts, kOutputs, kInputs);
@@ -54,7 +55,7 @@ TEST(ExpertLinear, InputGradientOverwrites) {
   std::vector<float> dx(kTokens * kInputs, 7.0f);
   auto bounds = offsets();
   expert_linear_backward_input(ctx, view(dx, {kTokens, kInputs}), view(dy, {kTokens, kOutputs}),
-                               view(weight, {kExperts, kOutputs, kInputs}),
+                               stacked_matrices(view(weight, {kExperts, kOutputs, kInputs})),
                                view(bounds, {kExperts + 2}));
   std::vector<double> wanted = c.gradient(0);
   std::fill(wanted.begin() + 9 * kInputs, wanted.end(), 7.0);  // skipped rows are left alone

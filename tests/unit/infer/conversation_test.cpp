@@ -24,7 +24,7 @@ ModelConfig chat_config(int64_t longest = 4096) {
   return config;
 }
 
-SpecialTokens special() { return {TurnTokenizer::kBos, {TurnTokenizer::kEos}}; }
+SpecialIds special() { return {TurnTokenizer::kBos, {TurnTokenizer::kEos}}; }
 
 const auto nobody = [](std::string_view) {};
 const auto never = [] { return false; };

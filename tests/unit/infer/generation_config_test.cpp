@@ -31,8 +31,8 @@ class ConfigFolder : public testing::Test {
     write("tokenizer_config.json", text);
     return read_tokenizer_config(folder_.path());
   }
-  SpecialTokens special(const GenerationConfig& generation, const TokenizerConfig& config) {
-    return special_tokens(generation, config, tokenizer_, folder_.path());
+  SpecialIds special(const GenerationConfig& generation, const TokenizerConfig& config) {
+    return special_ids(generation, config, tokenizer_, folder_.path());
   }
   TempFolder folder_;
   TurnTokenizer tokenizer_;
