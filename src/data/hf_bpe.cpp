@@ -32,7 +32,7 @@ std::string_view first_character(std::string_view text) {
 HfBpe::HfBpe(const HfFile& file, const HfVocabulary& vocabulary) : vocabulary_(vocabulary) {
   read_settings(file);
   read_merges(file);
-  if (can_be_cut(file)) find_junctions(file);
+  if (cuts_) find_junctions(file);
 }
 
 HfBpe::~HfBpe() = default;
@@ -62,6 +62,7 @@ void HfBpe::read_settings(const HfFile& file) {
 
 void HfBpe::read_merges(const HfFile& file) {
   merges_ = PairTable<Merge>(file.merges.size());
+  cuts_ = prefix_.empty() && suffix_.empty();
   std::string merged;
   for (size_t rank = 0; rank < file.merges.size(); ++rank) {
     const auto [left, right] = file.merges[rank];
@@ -74,27 +75,20 @@ void HfBpe::read_merges(const HfFile& file) {
     };
     merged = left;
     merged += right.starts_with(prefix_) ? right.substr(prefix_.size()) : right;
-    merges_.set(id_of(left), id_of(right), {static_cast<uint32_t>(rank), id_of(merged)});
+    const int32_t left_id = id_of(left), right_id = id_of(right);
+    merges_.set(left_id, right_id, {static_cast<uint32_t>(rank), id_of(merged)});
+    cuts_ = cuts_ && spells_itself(left_id) && spells_itself(right_id);
   }
 }
 
-// Only if every merged token is made of the characters of its content: then the symbols at its
-// ends are known. Tokens for bytes and for the unknown stand for other characters than they spell.
-bool HfBpe::can_be_cut(const HfFile& file) const {
-  if (!prefix_.empty() || !suffix_.empty()) return false;
-  const auto spells_itself = [&](std::string_view piece) {
-    const auto id = vocabulary_.find(piece);
-    return !piece.empty() && id != unknown_ &&
-           !(byte_fallback_ &&
-             std::find(byte_ids_.begin(), byte_ids_.end(), *id) != byte_ids_.end());
-  };
-  return std::all_of(file.merges.begin(), file.merges.end(), [&](const HfFile::Merge& merge) {
-    return spells_itself(merge.left) && spells_itself(merge.right);
-  });
+// Tokens for bytes and for the unknown stand for other characters than they spell.
+bool HfBpe::spells_itself(int32_t id) const {
+  const std::string_view content = vocabulary_.content(id);
+  return !content.empty() && id != unknown_ &&
+         !(byte_fallback_ && content.size() == 6 && content.starts_with("<0x"));
 }
 
 void HfBpe::find_junctions(const HfFile& file) {
-  cuts_ = true;
   junctions_ = PairTable<char>(file.merges.size());
   for (const auto& [left, right] : file.merges) {
     const int32_t last = symbol_of(last_character(left), true, false);

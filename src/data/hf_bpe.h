@@ -50,8 +50,8 @@ class HfBpe {
 
   void read_settings(const HfFile& file);
   void read_merges(const HfFile& file);
+  bool spells_itself(int32_t id) const;
   void find_junctions(const HfFile& file);
-  bool can_be_cut(const HfFile& file) const;
   int32_t symbol_of(std::string_view character, bool first, bool last) const;
   bool is_special(int32_t id) const {
     return static_cast<size_t>(id) < special_.size() && special_[static_cast<size_t>(id)];
@@ -76,7 +76,8 @@ class HfBpe {
   std::vector<int32_t> character_ids_;   // of every code point, -1 for none
   PairTable<Merge> merges_;
   // The neighbouring characters that some merge can join. A piece falls apart between all others,
-  // and what is merged on one side depends on nothing on the other.
+  // and what is merged on one side depends on nothing on the other. Known only if every merged
+  // token is made of the characters of its content (cuts_).
   bool cuts_ = false;
   PairTable<char> junctions_;
   std::vector<bool> special_;

@@ -12,6 +12,11 @@ namespace {
 // Ids may have gaps, but a small file may not ask for large tables.
 constexpr int64_t kFreeIds = 65536;
 
+uint64_t hash_of(std::string_view content) {
+  return std::_Hash_bytes(content.data(), content.size(), hash_seed());
+}
+uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+
 }  // namespace
 
 uint64_t hash_seed() {
@@ -34,36 +39,35 @@ HfVocabulary::HfVocabulary(const HfFile& file) {
     fail("{}: model.vocab: wanted ids below {} for {} tokens, got {}", file.place, limit,
          file.vocab.size(), largest);
   const auto ids = static_cast<size_t>(largest + 1);
-  begins_.resize(ids);
-  sizes_.resize(ids);
-  known_.resize(ids);
-  slots_.assign(std::bit_ceil(2 * file.vocab.size() + 2), -1);
+  spans_.resize(ids);
+  slots_.resize(std::bit_ceil(2 * file.vocab.size() + 2));
   text_.reserve(bytes);
   for (const auto& [content, id] : file.vocab) {
-    const auto i = static_cast<size_t>(id);
-    if (known_[i])
+    Span& span = spans_[static_cast<size_t>(id)];
+    if (span.known)
       fail("{}: model.vocab[{}]: wanted an id of its own, got {}, which {} has", file.place,
            json_quoted(content), id, json_quoted(this->content(id)));
-    known_[i] = true;
-    begins_[i] = text_.size();
-    sizes_[i] = static_cast<uint32_t>(content.size());
+    span = {text_.size(), static_cast<uint32_t>(content.size()), true};
     text_ += content;
-    const size_t slot = slot_of(content);
-    if (slots_[slot] != -1)
+    const uint64_t hash = hash_of(content);
+    const auto at = static_cast<size_t>(&slot_of(content, hash) - slots_.data());
+    if (slots_[at].id != -1)
       fail("{}: the name {} comes twice in one object", file.place, json_quoted(content));
-    slots_[slot] = id;
+    slots_[at] = {tag_of(hash), id};
   }
 }
 
-size_t HfVocabulary::slot_of(std::string_view content) const {
+const HfVocabulary::Slot& HfVocabulary::slot_of(std::string_view content, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
-  size_t slot = std::_Hash_bytes(content.data(), content.size(), hash_seed()) & mask;
-  while (slots_[slot] != -1 && this->content(slots_[slot]) != content) slot = (slot + 1) & mask;
-  return slot;
+  for (size_t at = hash & mask;; at = (at + 1) & mask) {
+    const Slot& slot = slots_[at];
+    if (slot.id == -1 || (slot.tag == tag_of(hash) && this->content(slot.id) == content))
+      return slot;
+  }
 }
 
 std::optional<int32_t> HfVocabulary::find(std::string_view content) const {
-  const int32_t id = slots_[slot_of(content)];
+  const int32_t id = slot_of(content, hash_of(content)).id;
   return id == -1 ? std::nullopt : std::optional(id);
 }
 

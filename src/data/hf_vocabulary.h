@@ -23,22 +23,31 @@ class HfVocabulary {
   std::optional<int32_t> find(std::string_view content) const;
   // Empty where the ids have a gap.
   std::string_view content(int32_t id) const {
-    return std::string_view(text_).substr(begins_[static_cast<size_t>(id)],
-                                          sizes_[static_cast<size_t>(id)]);
+    const Span& span = spans_[static_cast<size_t>(id)];
+    return std::string_view(text_).substr(span.begin, span.size);
   }
-  bool has(int32_t id) const { return id >= 0 && id < size() && known_[static_cast<size_t>(id)]; }
+  bool has(int32_t id) const {
+    return id >= 0 && id < size() && spans_[static_cast<size_t>(id)].known;
+  }
   // One more than the largest id.
-  int32_t size() const { return static_cast<int32_t>(begins_.size()); }
+  int32_t size() const { return static_cast<int32_t>(spans_.size()); }
 
  private:
-  // Where the content is, or where it would go.
-  size_t slot_of(std::string_view content) const;
+  struct Span {  // of text_
+    size_t begin = 0;
+    uint32_t size = 0;
+    bool known = false;
+  };
+  struct Slot {
+    uint32_t tag = 0;  // part of the content's hash, so that most others need no comparison
+    int32_t id = -1;   // -1 where the slot is free
+  };
+  // The slot of the content, or the one where it would go.
+  const Slot& slot_of(std::string_view content, uint64_t hash) const;
 
   std::string text_;
-  std::vector<size_t> begins_;  // of every id
-  std::vector<uint32_t> sizes_;
-  std::vector<bool> known_;
-  std::vector<int32_t> slots_;  // open addressing: ids, or -1
+  std::vector<Span> spans_;  // of every id
+  std::vector<Slot> slots_;  // open addressing
 };
 
 }  // namespace zaya
