@@ -54,7 +54,8 @@ std::vector<float> logits_of(Zaya& model) {
   TokenBatch batch;
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < 20; ++i) ids.push_back(i * 7 % 250);
-  batch.set(ids, ids, {0, 20});
+  const std::vector<int32_t> offsets{0, 20};
+  batch.set(ids, ids, offsets);
   model.forward(ctx, batch);
   std::vector<float> logits(static_cast<size_t>(20 * model.config().vocab_size));
   model.logits(ctx, Tensor(logits.data(), DType::f32, {20, model.config().vocab_size}), 0);

@@ -96,7 +96,8 @@ TEST(OriginalConfig, ListsRefuseWhatTheyCannotMean) {
   refused("zaya_layers", {"a", 4, "a"}, "zaya_layers: wanted 4 entries");
   refused("zaya_layers", {"a", 4, "a", 4, "a", 4}, "zaya_layers: wanted 4 entries");
   refused("zaya_layers", {"a", 4, "a", 8}, "zaya_layers[3]: wanted 4 as in layer 1");
-  refused("zaya_layers", {"a", 4, 4, "a"}, "zaya_layers[3]: wanted an integer");
+  refused("zaya_layers", {"a", 4, 4, "a"}, "zaya_layers[2]: wanted 0 in an attention layer");
+  refused("zaya_layers", {"a", 4, "a", "a"}, "zaya_layers[3]: wanted an integer");
   refused("zaya_layers", {"a", -4, "a", -4}, "zaya_layers[1]: wanted an integer");
   refused("zaya_layers", {"a", 1e30, "a", 1e30}, "zaya_layers[1]: wanted an integer");
   refused("zaya_layers", {0, 4, 0, 4}, "zaya_layers[0]: wanted \"a\"");
