@@ -1,14 +1,13 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <memory>
-#include <optional>
 
 #include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
+#include "cmd/bench_decode.h"
 #include "cmd/bench_report.h"
 #include "cmd/commands.h"
-#include "cmd/progress.h"
+#include "cmd/watched.h"
 #include "cmd/yardstick.h"
 #include "core/error.h"
 #include "plan/memory_use.h"
@@ -62,16 +61,6 @@ BenchSetting setting_of(const Options& options) {
                                                         "step, got {}",
                                                         step.tokens, step.seq_len));
   return setting;
-}
-
-// Runs what takes some seconds, with a bar for whoever watches; a log of figures needs none.
-template <class F>
-auto watched(F&& measure) {
-  std::optional<ProgressBar> bar;
-  if (isatty(STDERR_FILENO)) bar.emplace();
-  return measure([&](std::string_view stage, double done) {
-    if (bar) bar->update(std::string(stage), done);
-  });
 }
 
 void print(const Options& options, const std::string& text, const Json& json) {
@@ -162,6 +151,7 @@ void add_bench_command(CLI::App& app) {
   command->footer("Example: zaya bench step");
   add_gemm(app, *command);
   add_step(app, *command);
+  add_decode_bench(*command);
 }
 
 }  // namespace zaya

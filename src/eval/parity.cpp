@@ -127,20 +127,21 @@ class Comparison {
   std::set<std::string> seen_{"input_ids", "labels", "cu_seqlens"};
 };
 
-// Feeds each sequence token by token through the caches and compares with the full forward's
-// logits.
+// Generates each sequence's own tokens, one by one through the caches, and compares with the full
+// forward's logits.
 double cached_decoding_error(Context& ctx, Zaya& model, const ReferenceBatch& batch,
                              const Tensor& full) {
   const Ragged ragged{batch.cu_seqlens};
   int64_t longest = 1;
   for (int64_t s = 0; s < ragged.count(); ++s) longest = std::max(longest, ragged.length(s));
-  Decoder decoder(model, longest, 1);
+  Decoder decoder(model, 1, longest, 1);
   std::vector<float> decoded(static_cast<size_t>(full.size()));
   const int64_t V = full.columns();
   for (int64_t s = 0; s < ragged.count(); ++s) {
-    decoder.reset();
+    decoder.reset(0);
     for (int64_t t = ragged.begin(s); t < ragged.end(s); ++t) {
-      const Tensor logits = decoder.feed(ctx, std::span(batch.ids).subspan(t, 1));
+      const Decoder::Piece next{0, std::span(batch.ids).subspan(t, 1)};
+      const Tensor logits = decoder.step(ctx, {&next, 1});
       std::copy_n(logits.as<float>(), V, decoded.data() + t * V);
     }
   }

@@ -35,7 +35,7 @@ Generation generate(Context& ctx, Zaya& model, const Tokenizer& tokenizer, std::
   const std::vector<int32_t> ids = prompt_ids(tokenizer, prompt);
   // Most texts end long before max_tokens: memory follows what is written.
   const auto prompt_length = static_cast<int64_t>(ids.size());
-  Decoder decoder(model, prompt_length + std::min(options.max_tokens, kFirstTokens));
+  Decoder decoder(model, 1, prompt_length + std::min(options.max_tokens, kFirstTokens));
   TokenSampler sampler(options.sampling);
   StreamDecoder stream(tokenizer);
   Generation result;
@@ -46,7 +46,8 @@ Generation generate(Context& ctx, Zaya& model, const Tokenizer& tokenizer, std::
   };
 
   auto start = std::chrono::steady_clock::now();
-  Tensor logits = decoder.feed(ctx, ids);
+  const Decoder::Piece prompt_piece{0, ids};
+  Tensor logits = decoder.feed(ctx, {&prompt_piece, 1});
   result.prompt_seconds = seconds_since(start);
   start = std::chrono::steady_clock::now();
   while (result.new_tokens < options.max_tokens) {
@@ -57,8 +58,9 @@ Generation generate(Context& ctx, Zaya& model, const Tokenizer& tokenizer, std::
     const bool known = id < tokenizer.vocab_size();
     if (result.ended || (known && !emit(stream.push(id)))) break;
     if (result.new_tokens == options.max_tokens) break;
-    if (decoder.length() == decoder.capacity()) decoder.reserve(2 * decoder.capacity());
-    logits = decoder.feed(ctx, {&id, 1});
+    if (decoder.length(0) == decoder.capacity()) decoder.reserve(2 * decoder.capacity());
+    const Decoder::Piece next{0, {&id, 1}};
+    logits = decoder.step(ctx, {&next, 1});
   }
   emit(stream.finish());
   result.decode_seconds = seconds_since(start);

@@ -9,6 +9,7 @@
 #include "ops/cca/history.h"
 #include "ops/cca/qk_norm_rope.h"
 #include "ops/cca/value_shift.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/linear/linear.h"
 
 namespace zaya {
@@ -57,7 +58,9 @@ void project_forward(Context& ctx, const ModelConfig& c, const AttentionParamete
   const Tensor delayed = scratch.tensor(h.dtype, {h.rows(), c.key_channels() / 2});
   linear_forward(ctx, projections(c, w, saved.qk0, current_part(c, saved.v), delayed), h);
   const Tensor previous =
-      in.memory ? in.memory->delayed_value.reshaped({1, delayed.columns()}) : Tensor();
+      in.memory
+          ? in.memory->delayed_value.reshaped({in.batch->sequences().count(), delayed.columns()})
+          : Tensor();
   value_shift_forward(ctx, delayed_part(c, saved.v), delayed, previous, in.batch->sequences());
   if (in.memory) history_append(ctx, in.memory->delayed_value, delayed, in.batch->sequences());
 }
@@ -75,6 +78,18 @@ void convolve_forward(Context& ctx, const ModelConfig& c, const AttentionParamet
                        sequences);
   qk_norm_rope_forward(ctx, saved.q, saved.k, saved.z, saved.qk0, w.temp->weight, in.rotary.cos,
                        in.rotary.sin, in.batch->positions(), qk_shape(c));
+}
+
+// Keys and values of these tokens take their rows in the decoder's memory.
+void remember(Context& ctx, const AttentionMemory& memory, const AttentionSaved& saved,
+              std::span<const AttentionSpan> spans) {
+  for (const AttentionSpan& span : spans) {
+    const int64_t end = span.k_begin + span.k_length, q_end = span.q_begin + span.q_length;
+    convert(ctx, memory.keys.row_range(end - span.q_length, end),
+            saved.k.row_range(span.q_begin, q_end));
+    convert(ctx, memory.values.row_range(end - span.q_length, end),
+            saved.v.row_range(span.q_begin, q_end));
+  }
 }
 
 // dqk0 [T, C] A: overwritten, from dq and dk.
@@ -144,22 +159,13 @@ AttentionSaved plan_attention(Arena& arena, const ModelConfig& c, DType activati
 void attention_forward(Context& ctx, const ModelConfig& c, const AttentionParameters& w,
                        const Tensor& out, AttentionSaved& saved, const Tensor& h,
                        const AttentionInputs& in, Arena& scratch) {
-  AttentionMemory* memory = in.memory;
-  Tensor keys = saved.k, values = saved.v;  // what the queries see: these tokens', or all so far
-  if (memory) {
-    const AttentionSpan& span = in.batch->spans().front();
-    const int64_t past = span.k_length - span.q_length;
-    keys = memory->keys;
-    values = memory->values;
-    saved.k = keys.row_range(past, span.k_length);
-    saved.v = values.row_range(past, span.k_length);
-  }
-
   project_forward(ctx, c, w, saved, h, in, scratch);
   convolve_forward(ctx, c, w, saved, in);
   {
     const Timed timed(ctx.profile, OpGroup::attention);
-    attention_forward(ctx, saved.mixed, saved.lse, saved.q, keys, values, in.batch->spans(),
+    if (in.memory) remember(ctx, *in.memory, saved, in.batch->spans());
+    attention_forward(ctx, saved.mixed, saved.lse, saved.q, in.memory ? in.memory->keys : saved.k,
+                      in.memory ? in.memory->values : saved.v, in.batch->spans(),
                       attention_shape(c, in.window));
   }
   const Timed timed(ctx.profile, OpGroup::projections);

@@ -43,18 +43,20 @@ struct AttentionSaved {
 AttentionSaved plan_attention(Arena& arena, const ModelConfig& config, DType activation, int64_t T,
                               int64_t S);
 
-// What a decoder keeps of one sequence for one block. Null data in training.
+// What a decoder keeps for one block: keys and values of all its sequences, by its own rows; and of
+// the S sequences that go on, in their order, what their convolutions and value shift look back at.
 struct AttentionMemory {
-  Tensor keys, values;   // [capacity, nk d] A
-  Tensor conv_rows;      // [1, P, C] A: the last P rows of concat(q0, k0)
-  Tensor delayed_value;  // [1, 1, nk d / 2] A: v_proj_delayed h of the last token
+  Tensor keys, values;   // [rows, nk d] A
+  Tensor conv_rows;      // [S, P, C] A: the last P rows of concat(q0, k0)
+  Tensor delayed_value;  // [S, 1, nk d / 2] A: v_proj_delayed h of the last token
 };
 
 struct AttentionInputs {
   const TokenBatch* batch;
   RotaryTables rotary;
-  int64_t window;                     // 0: full attention
-  AttentionMemory* memory = nullptr;  // with it: one sequence, going on after what it holds
+  int64_t window;  // 0: full attention
+  // With it: sequences that go on after what it holds (TokenBatch::set_continuations).
+  const AttentionMemory* memory = nullptr;
 };
 
 // out [T, D] A;  h [T, D] A.

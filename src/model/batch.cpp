@@ -27,15 +27,21 @@ void TokenBatch::set(std::span<const int32_t> ids, std::span<const int32_t> labe
   }
 }
 
-void TokenBatch::set_continuation(std::span<const int32_t> ids, int64_t past) {
-  const auto count = static_cast<int64_t>(ids.size());
-  ids_.assign(ids.begin(), ids.end());
+void TokenBatch::set_continuations(std::span<const Continuation> pieces) {
+  ids_.clear();
   labels_.clear();
-  cu_seqlens_ = {0, static_cast<int32_t>(count)};
-  positions_.resize(ids.size());
-  for (int64_t i = 0; i < count; ++i) positions_[i] = static_cast<int32_t>(past + i);
-  spans_ = {{0, count, 0, past + count}};
-  last_position_ = past + count - 1;
+  positions_.clear();
+  spans_.clear();
+  cu_seqlens_.assign(1, 0);
+  last_position_ = -1;
+  for (const Continuation& piece : pieces) {
+    const auto count = static_cast<int64_t>(piece.ids.size());
+    spans_.push_back({tokens(), count, piece.cache_row, piece.past + count});
+    ids_.insert(ids_.end(), piece.ids.begin(), piece.ids.end());
+    for (int64_t i = 0; i < count; ++i) positions_.push_back(static_cast<int32_t>(piece.past + i));
+    cu_seqlens_.push_back(static_cast<int32_t>(tokens()));
+    last_position_ = std::max(last_position_, piece.past + count - 1);
+  }
 }
 
 int64_t TokenBatch::label_count() const {

@@ -10,6 +10,14 @@
 
 namespace zaya {
 
+// The next tokens of a sequence that has had `past` of them; its keys and values stand in a
+// decoder's memory from row `cache_row` on.
+struct Continuation {
+  std::span<const int32_t> ids;
+  int64_t past = 0;
+  int64_t cache_row = 0;
+};
+
 // Holds T tokens in S sequences. Storage is kept between uses.
 class TokenBatch {
  public:
@@ -17,8 +25,8 @@ class TokenBatch {
   // labels may be empty when there is no loss; otherwise T of them, -100 where not counted.
   void set(std::span<const int32_t> ids, std::span<const int32_t> labels,
            std::span<const int32_t> cu_seqlens);
-  // One sequence that goes on after `past` tokens, as a decoder feeds it.
-  void set_continuation(std::span<const int32_t> ids, int64_t past);
+  // Sequences that go on, as a decoder feeds them. Spans count keys by the decoder's rows.
+  void set_continuations(std::span<const Continuation> pieces);
 
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
   Tensor ids() const { return tensor(ids_); }              // [T] i32

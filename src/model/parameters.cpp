@@ -230,6 +230,7 @@ Parameter& Parameters::find(const std::string& name) {
 void Parameters::initialize(Context& ctx, uint64_t seed) {
   for (Parameter& parameter : all_) {
     const ParameterSpec& spec = parameter.spec;
+    if (!parameter.weight) continue;
     fill_normal(ctx, parameter.weight.reshaped({parameter.weight.size()}), seed_of(seed, spec.name),
                 spec.init_mean, spec.init_deviation);
     if (spec.role == Role::router_bias) {
@@ -242,7 +243,7 @@ void Parameters::initialize(Context& ctx, uint64_t seed) {
 
 void Parameters::refresh_compute(Context& ctx) {
   for (Parameter& parameter : all_)
-    if (parameter.matrix().values.dtype != DType::f32)
+    if (parameter.weight && parameter.matrix().values.dtype != DType::f32)
       convert(ctx, laid_end_to_end(parameter), parameter.weight);
 }
 

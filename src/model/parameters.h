@@ -75,7 +75,7 @@ class Parameters {
   Tensor flat_gradients() const { return flat_gradients_; }
   Tensor flat_weights() const { return flat_weights_; }
 
-  // Draws the start values: a pure function of the seed and the parameter's name.
+  // Draws the masters' start values: a pure function of the seed and the parameter's name.
   void initialize(Context& ctx, uint64_t seed);
   // Copies masters into the bf16 compute copies, after an update or a load.
   void refresh_compute(Context& ctx);

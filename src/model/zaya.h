@@ -27,6 +27,7 @@ class Zaya {
   const ModelConfig& config() const { return config_; }
   DType compute() const { return compute_; }
   Parameters& parameters() { return parameters_; }
+  const Parameters& parameters() const { return parameters_; }
   const std::vector<BlockParameters>& blocks() const { return blocks_; }
   const HeadParameters& head() const { return head_; }
   // The rotary base of full-attention blocks from now on (phases change it).

@@ -33,4 +33,8 @@ ProductSpeed measure_product(const ProductShape& shape, DType dtype);
 // caches; reads and writes counted once.
 double measure_memory_bandwidth();
 
+// Bytes a second of reading alone, by all threads, from more memory than caches hold: what decoding
+// can be at best.
+double measure_read_bandwidth();
+
 }  // namespace zaya

@@ -99,14 +99,14 @@ float farthest(const float* x) {
 bf16 int4_scale(const float* x) {
   constexpr int kTries = 10;  // to either side, a tenth of a code apart
   const float extreme = farthest(x);
-  if (extreme == 0) return bf16(0);
+  // Squares of values outside would leave f32.
+  if (std::abs(extreme) < 1e-15f || std::abs(extreme) > 1e15f) return bf16(extreme / -8.0f);
   Fit best;
   for (int i = -kTries; i <= kTries; ++i) {
     const Fit tried = fit(x, -(8.0f + 0.1f * static_cast<float>(i)) / extreme);
     if (tried.gain() > best.gain()) best = tried;
   }
-  // A group too small for its squares: its extreme at the end of the codes.
-  return bf16(best.squares > 0 ? best.products / best.squares : extreme / -8.0f);
+  return bf16(best.products / best.squares);
 }
 
 // codes [32] as floats, low to high.

@@ -85,7 +85,8 @@ TEST(TrainingFlops, AContinuationSeesWhatCameBeforeIt) {
   ModelConfig c = config();
   const std::vector<int32_t> ids{1, 2, 3};
   TokenBatch batch;
-  batch.set_continuation(ids, 4);
+  const Continuation next{ids, 4, 0};
+  batch.set_continuations({&next, 1});
   EXPECT_EQ(pairs(c, batch), 2 * (5 + 6 + 7));
   c.sliding_layers = {true, false};
   c.sliding_window = 6;  // bounds the last query only
