@@ -21,6 +21,17 @@ uint64_t read_ends(const Tensor& tensor) {
   return bytes;
 }
 
+// The names of the header's outer object, as often as they come.
+size_t count_names(std::string_view header) {
+  size_t names = 0;
+  const Json::parser_callback_t count = [&](int depth, Json::parse_event_t event, Json&) {
+    names += event == Json::parse_event_t::key && depth == 1;
+    return true;
+  };
+  const bool has_metadata = Json::parse(header, count).contains("__metadata__");
+  return names - has_metadata;
+}
+
 void check_file(const SafetensorsFile& file, std::string_view input) {
   uint64_t length = 0;
   std::memcpy(&length, input.data(), kLengthBytes);
@@ -31,6 +42,7 @@ void check_file(const SafetensorsFile& file, std::string_view input) {
     bytes += read_ends(tensor);
   }
   FUZZ_CHECK(kLengthBytes + length + bytes == input.size());
+  FUZZ_CHECK(count_names(input.substr(kLengthBytes, length)) == file.names().size());
   for (const auto& [key, value] : file.metadata()) FUZZ_CHECK(is_utf8(key) && is_utf8(value));
 }
 
