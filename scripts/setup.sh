@@ -4,7 +4,7 @@ set -euo pipefail
 
 build_packages=(
   g++ cmake ninja-build pkg-config xz-utils
-  libdnnl-dev libhwy-dev libsentencepiece-dev
+  libdnnl-dev libhwy-dev libsentencepiece-dev libsimdjson-dev libutf8proc-dev libpcre2-dev
   nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libfmt-dev
   libxxhash-dev libzstd-dev zlib1g-dev
 )

@@ -88,6 +88,11 @@ class SentencePieceTokenizer final : public Tokenizer {
   int32_t vocab_size() const override { return static_cast<int32_t>(bytes_.size()); }
   std::optional<int32_t> bos() const override { return special(processor_.bos_id()); }
   std::optional<int32_t> eos() const override { return special(processor_.eos_id()); }
+  std::optional<int32_t> token_id(std::string_view content) const override {
+    const int id = processor_.PieceToId(content);  // of the unknown piece where there is none
+    if (id < 0 || processor_.IdToPiece(id) != content) return std::nullopt;
+    return id;
+  }
   std::string name() const override { return name_; }
   bool exact() const override { return exact_; }
   std::string file_name() const override { return "tokenizer.model"; }

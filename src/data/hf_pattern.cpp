@@ -1,0 +1,34 @@
+#include "data/hf_pattern.h"
+
+namespace zaya {
+
+HfPattern HfPattern::of(const JsonObject& object, const std::string& place) {
+  const JsonObject pattern = object.object("pattern");
+  if (pattern.has("Regex"))
+    return HfPattern(Regex(pattern.string("Regex"), place + ".pattern.Regex"));
+  std::string text = pattern.string("String");
+  if (text.empty()) pattern.fail_wanted("String", "a string that is not empty");
+  return HfPattern(std::move(text));
+}
+
+void HfPattern::each_match(std::string_view text,
+                           const std::function<void(size_t, size_t)>& found) const {
+  if (regex_) return regex_->each_match(text, found);
+  for (size_t at = text.find(text_); at != text.npos; at = text.find(text_, at + text_.size()))
+    found(at, at + text_.size());
+}
+
+std::string HfPattern::replaced(std::string_view text, std::string_view content) const {
+  std::string out;
+  out.reserve(text.size());
+  size_t copied = 0;
+  each_match(text, [&](size_t begin, size_t end) {
+    out += text.substr(copied, begin - copied);
+    out += content;
+    copied = end;
+  });
+  out += text.substr(copied);
+  return out;
+}
+
+}  // namespace zaya
