@@ -127,13 +127,13 @@ HfAddedTokens::HfAddedTokens(const HfFile& file, const HfVocabulary& vocabulary,
   std::unordered_set<int32_t> ids;
   std::vector<const HfAddedToken*> plain, normalized;
   std::vector<std::string> plain_contents, normalized_contents;
-  for (const HfAddedToken& token : tokens_) {
+  for (HfAddedToken& token : tokens_) {
     if (!ids.insert(token.id).second || !by_content_.emplace(token.content, &token).second)
       fail("{}: added_tokens: wanted each token once, got {} with id {} again", file.place,
            json_quoted(token.content), token.id);
+    token.decoded = token.normalized ? normalizer.apply(token.content) : token.content;
     (token.normalized ? normalized : plain).push_back(&token);
-    (token.normalized ? normalized_contents : plain_contents)
-        .push_back(token.normalized ? normalizer.apply(token.content) : token.content);
+    (token.normalized ? normalized_contents : plain_contents).push_back(token.decoded);
   }
   plain_ = HfTokenFinder(std::move(plain), std::move(plain_contents));
   normalized_ = HfTokenFinder(std::move(normalized), std::move(normalized_contents));

@@ -18,6 +18,7 @@ namespace zaya {
 
 struct HfAddedToken {
   std::string content;
+  std::string decoded;  // what the decoder gets: the normalised content, where that is looked for
   int32_t id = 0;
   bool single_word = false;  // no word character may touch it
   bool lstrip = false;       // takes the white space before it along

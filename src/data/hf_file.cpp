@@ -11,15 +11,14 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-std::string text_of(dom::element element) {
-  std::string text = simdjson::minify(element);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 [[noreturn]] void refuse(const std::string& place, std::string_view wanted, dom::element got) {
-  if (got.is_string()) fail("{}: wanted {}, got {}", place, wanted, text_of(got));
-  fail("{}: wanted {}, got {}", place, wanted, text_of(got));
+  if (got.is_object()) fail("{}: wanted {}, got an object", place, wanted);
+  if (got.is_array())
+    fail("{}: wanted {}, got an array of {} elements", place, wanted, dom::array(got).size());
+  std::string_view text;
+  if (got.get(text) == simdjson::SUCCESS)
+    fail("{}: wanted {}, got {}", place, wanted, json_quoted(text.substr(0, 80)));
+  fail("{}: wanted {}, got {}", place, wanted, std::string(simdjson::minify(got)));
 }
 
 class Reader {
@@ -142,7 +141,6 @@ HfFile parse_hf_file(const std::string& bytes, std::string place) {
   file.place = std::move(place);
   auto parser = std::make_shared<dom::parser>();
   file.strings = parser;
-  // One level more than allowed: the parser counts the scalar inside the last.
   simdjson::error_code error = parser->allocate(bytes.size(), kMaxJsonDepth);
   dom::element root;
   if (!error) error = parser->parse(bytes).get(root);

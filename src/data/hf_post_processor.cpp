@@ -53,8 +53,8 @@ void HfPostProcessor::add_template(const JsonObject& object, const std::string& 
 void HfPostProcessor::add_bert(const JsonObject& object) {
   const auto id_of = [&](const char* key) {
     const Json& pair = object.array(key);
-    const bool fits = pair.size() == 2 && pair[1].is_number_unsigned() &&
-                      pair[1].get<uint64_t>() < static_cast<uint64_t>(vocab_size_);
+    const bool fits = pair.size() == 2 && pair[1].is_number_integer() &&
+                      pair[1].get<int64_t>() >= 0 && pair[1].get<int64_t>() < vocab_size_;
     if (!fits) object.fail_wanted(key, fmt::format("a token and its id below {}", vocab_size_));
     return pair[1].get<int32_t>();
   };

@@ -60,6 +60,7 @@ class HfTokenizer final : public Tokenizer {
   const std::string& file_bytes() const override { return file_; }
   const std::string& config_bytes() const override { return config_; }
 
+  // What the decoder gets for a token; empty where the ids have a gap.
   std::string_view content(int32_t id) const;
   bool is_special(int32_t id) const { return special_[static_cast<size_t>(id)]; }
 
@@ -141,7 +142,7 @@ void HfTokenizer::fill_bytes() {
 
 std::string_view HfTokenizer::content(int32_t id) const {
   const auto i = static_cast<size_t>(id);
-  if (added_[i]) return added_[i]->content;
+  if (added_[i]) return added_[i]->decoded;
   return id < parts_.vocabulary.size() ? parts_.vocabulary.content(id) : std::string_view();
 }
 
