@@ -39,7 +39,7 @@ run() {
   mkdir -p "$found"
   # The programs write their input to TMPDIR thousands of times a second.
   TMPDIR=$scratch build-fuzz/tests/fuzz/"fuzz_$target" -max_total_time="$seconds" \
-    -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=256 \
+    -timeout=120 -rss_limit_mb=2048 -malloc_limit_mb=256 \
     -dict=tests/fuzz/dict/"$target.dict" -artifact_prefix=build-fuzz/failures/"$target-" \
     "$@" "$found" tests/fuzz/corpus/"$target"
 }
