@@ -8,7 +8,10 @@ build_packages=(
   nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libfmt-dev
   libxxhash-dev libzstd-dev zlib1g-dev
 )
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format git python3 zstd)
+test_packages=(
+  libgtest-dev libgmock-dev libbenchmark-dev clang-format git python3 zstd
+  clang libclang-rt-dev  # libFuzzer
+)
 
 packages=("${build_packages[@]}")
 [ "${1:-build}" = test ] && packages+=("${test_packages[@]}")

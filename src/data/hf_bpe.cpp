@@ -221,7 +221,9 @@ void HfBpe::merge_word(Scratch& scratch, std::vector<int32_t>& ids) const {
 // ranks leave a choice: an entry outlives its pair when the new neighbours merge into the same
 // token, and then keeps its rank.
 void HfBpe::merge_all(bool literal, Scratch& scratch, std::vector<int32_t>& ids) const {
-  auto& [run, symbols, heap, words] = scratch;
+  const std::vector<int32_t>& run = scratch.run;
+  std::vector<HfSymbol>& symbols = scratch.symbols;
+  std::vector<HfCandidate>& heap = scratch.heap;
   const auto later = [](const HfCandidate& a, const HfCandidate& b) { return a.order > b.order; };
   const auto count = static_cast<int32_t>(run.size());
   const auto candidate = [&](int32_t left, int32_t right) {

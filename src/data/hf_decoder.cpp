@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "data/hf_decoder_stages.h"
+#include "data/hf_pattern.h"
 #include "data/hf_unicode.h"
 
 namespace zaya {
@@ -70,6 +71,9 @@ void HfDecoder::add(const Json& value, const std::string& place) {
       stage.kind == Kind::replace || stage.kind == Kind::fuse || stage.kind == Kind::strip;
   if (fused_ && !works_on_text)
     object.fail_wanted("type", "Replace, Fuse or Strip behind Fuse and ByteLevel");
+  // Nothing else makes a text much longer than its tokens.
+  const bool replaces = stage.kind == Kind::replace;
+  growth_.add(replaces ? HfPattern(stage.pattern).growth(stage.content) : 1, place);
   fused_ = fused_ || stage.kind == Kind::fuse || stage.kind == Kind::byte_level;
   stages_.push_back(std::move(stage));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "data/hf_growth.h"
 
 namespace zaya {
 
@@ -55,6 +56,7 @@ class HfDecoder {
   HfDecoding build(bool continues, bool bytes) const;
 
   std::vector<Stage> stages_;
+  HfGrowth growth_;
   bool fused_ = false;
 };
 

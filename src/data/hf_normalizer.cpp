@@ -81,12 +81,26 @@ std::function<std::string(std::string_view)> make_step(const JsonObject& object,
                      "StripAccents, Nmt or ByteLevel");
 }
 
+// How many bytes a step may make of one; of normal forms as Unicode's FAQ counts them in UTF-8.
+double growth_of(const JsonObject& object, const std::string& place) {
+  const std::string type = object.string("type");
+  if (type == "Replace") return HfPattern::of(object, place).growth(object.string("content"));
+  if (type == "Prepend") return 1 + static_cast<double>(object.string("prepend").size());
+  if (type == "NFKC" || type == "NFKD") return 11;
+  if (type == "NFC" || type == "NFD") return 3;
+  return type == "Lowercase" || type == "ByteLevel" ? 2 : 1;
+}
+
 }  // namespace
 
 void HfNormalizer::add(const Json& value, const std::string& place) {
   if (value.is_null()) return;
   const JsonObject object(value, place);
-  if (object.string("type") != "Sequence") return steps_.push_back(make_step(object, place));
+  if (object.string("type") != "Sequence") {
+    steps_.push_back(make_step(object, place));
+    growth_.add(growth_of(object, place), place);
+    return;
+  }
   size_t i = 0;
   for (const Json& part : object.array("normalizers"))
     add(part, fmt::format("{}.normalizers[{}]", place, i++));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "data/hf_growth.h"
 
 namespace zaya {
 
@@ -24,6 +25,7 @@ class HfNormalizer {
   void add(const Json& value, const std::string& place);
 
   std::vector<Step> steps_;
+  HfGrowth growth_;
 };
 
 }  // namespace zaya

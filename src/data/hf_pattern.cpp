@@ -1,5 +1,7 @@
 #include "data/hf_pattern.h"
 
+#include <algorithm>
+
 namespace zaya {
 
 HfPattern HfPattern::of(const JsonObject& object, const std::string& place) {
@@ -16,6 +18,13 @@ void HfPattern::each_match(std::string_view text,
   if (regex_) return regex_->each_match(text, found);
   for (size_t at = text.find(text_); at != text.npos; at = text.find(text_, at + text_.size()))
     found(at, at + text_.size());
+}
+
+double HfPattern::growth(std::string_view content) const {
+  const size_t shortest = regex_ ? regex_->shortest_match() : text_.size();
+  const auto bytes = static_cast<double>(content.size());
+  // Empty matches lie before each character and keep it.
+  return shortest == 0 ? bytes + 1 : std::max(1.0, bytes / static_cast<double>(shortest));
 }
 
 std::string HfPattern::replaced(std::string_view text, std::string_view content) const {

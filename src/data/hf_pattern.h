@@ -19,6 +19,8 @@ class HfPattern {
   explicit HfPattern(Regex regex) : regex_(std::move(regex)) {}
 
   void each_match(std::string_view text, const std::function<void(size_t, size_t)>& found) const;
+  // At most so many bytes become of each byte in replaced().
+  double growth(std::string_view content) const;
   std::string replaced(std::string_view text, std::string_view content) const;
   // The string to look for; empty for a regular expression.
   const std::string& text() const { return text_; }

@@ -154,12 +154,24 @@ void add_step(const JsonObject& object, const std::string& place, std::vector<St
   }
 }
 
+// How many bytes a step may make of one: a piece of one byte gets a mark in front.
+double growth_of(const JsonObject& object) {
+  const std::string type = object.string("type");
+  if (type == "Metaspace") return 1 + static_cast<double>(object.string("replacement").size());
+  if (type == "ByteLevel") return object.boolean_or("add_prefix_space", true) ? 4 : 2;
+  return 1;
+}
+
 }  // namespace
 
 void HfPreTokenizer::add(const Json& value, const std::string& place) {
   if (value.is_null()) return;
   const JsonObject object(value, place);
-  if (object.string("type") != "Sequence") return add_step(object, place, steps_);
+  if (object.string("type") != "Sequence") {
+    add_step(object, place, steps_);
+    growth_.add(growth_of(object), place);
+    return;
+  }
   size_t i = 0;
   for (const Json& part : object.array("pretokenizers"))
     add(part, fmt::format("{}.pretokenizers[{}]", place, i++));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "data/hf_growth.h"
 
 namespace zaya {
 
@@ -39,6 +40,7 @@ class HfPreTokenizer {
   void add(const Json& value, const std::string& place);
 
   std::vector<Step> steps_;
+  HfGrowth growth_;
 };
 
 }  // namespace zaya

@@ -73,6 +73,12 @@ Regex::Regex(std::string_view pattern, std::string place) : place_(std::move(pla
   compiled_ = std::make_shared<const Compiled>(Compiled{std::move(code)});
 }
 
+size_t Regex::shortest_match() const {
+  uint32_t characters = 0;
+  pcre2_pattern_info(compiled_->code.get(), PCRE2_INFO_MINLENGTH, &characters);
+  return characters;
+}
+
 void Regex::each_match(std::string_view text,
                        const std::function<void(size_t, size_t)>& found) const {
   const Matcher matcher(compiled_->code.get());

@@ -16,6 +16,8 @@ class Regex {
   // `place` begins every error, also those of matching.
   Regex(std::string_view pattern, std::string place);
 
+  // Of every match, in characters. 0: it may be empty.
+  size_t shortest_match() const;
   // Calls `found` with the begin and end of each match, from left to right. Error when the pattern
   // runs into the matcher's limits, which keep a hostile one from running for ever.
   void each_match(std::string_view text, const std::function<void(size_t, size_t)>& found) const;
