@@ -20,7 +20,11 @@ double gemm_peak(DType operands) {
   return peak;
 }
 
-double memory_bandwidth() {
+double memory_bandwidth(bool reads_only) {
+  if (reads_only) {
+    static const double bandwidth = measure_read_bandwidth();
+    return bandwidth;
+  }
   static const double bandwidth = measure_memory_bandwidth();
   return bandwidth;
 }
@@ -28,13 +32,14 @@ double memory_bandwidth() {
 }  // namespace
 
 void report(benchmark::State& state, const Work& work, double seconds_per_call) {
-  const double memory_seconds = work.bytes / memory_bandwidth();
+  const double bandwidth = memory_bandwidth(work.reads_only);
+  const double memory_seconds = work.bytes / bandwidth;
   const double peak = work.flops > 0 ? gemm_peak(work.operands) : 1;
   const double gemm_seconds = work.flops / peak;
   const bool by_memory = memory_seconds > gemm_seconds;
   const double amount = by_memory ? work.bytes : work.flops;
   state.counters[by_memory ? "GB/s" : "GFLOP/s"] = amount / seconds_per_call / 1e9;
-  state.counters["ceiling"] = (by_memory ? memory_bandwidth() : peak) / 1e9;
+  state.counters["ceiling"] = (by_memory ? bandwidth : peak) / 1e9;
   state.counters["fraction"] = std::max(memory_seconds, gemm_seconds) / seconds_per_call;
 }
 

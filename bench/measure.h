@@ -25,6 +25,7 @@ struct Work {
   double bytes = 0;
   double flops = 0;
   DType operands = DType::f32;  // of products: bf16 ones are held against the bf16 peak
+  bool reads_only = false;      // the ceiling is that of reading alone
 };
 
 void report(benchmark::State& state, const Work& work, double seconds_per_call);

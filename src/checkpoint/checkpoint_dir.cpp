@@ -1,14 +1,12 @@
 #include "checkpoint/checkpoint_dir.h"
 
-#include <fcntl.h>
-#include <stdio.h>  // renameat2
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <set>
 
+#include "checkpoint/exchange.h"
 #include "core/error.h"
 
 namespace zaya {
@@ -82,21 +80,6 @@ std::string manifest_text(const Manifest& manifest) {
   return json_text(json, 1) + "\n";
 }
 
-// The partial folder takes the checkpoint's name, and the checkpoint the partial folder's.
-void exchange(const fs::path& partial, const fs::path& checkpoint) {
-  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, checkpoint.c_str(), RENAME_EXCHANGE) == 0)
-    return;
-  if (errno != EINVAL && errno != ENOSYS)
-    fail_errno(fmt::format("cannot exchange {} and", partial.string()), checkpoint.string());
-  // File systems that cannot exchange (some network ones) see two renames. A crash between them
-  // loses this step's checkpoint, and no other.
-  const fs::path aside = with_suffix(with_suffix(checkpoint, kReplacedSuffix), kPartialSuffix);
-  remove_folder(aside);
-  rename_durably(checkpoint, aside);
-  rename_durably(partial, checkpoint);
-  rename_durably(aside, partial);
-}
-
 // Renamed first, so that a crash half-way leaves a partial folder and not half a checkpoint.
 void remove_checkpoint(const CheckpointEntry& entry) {
   const fs::path partial = with_suffix(entry.path, kPartialSuffix);
@@ -164,7 +147,9 @@ fs::path CheckpointWriter::commit(const Json& state) {
 
 void CheckpointWriter::replace(const fs::path& target) {
   verify_checkpoint(partial_);
-  exchange(partial_, target);
+  // Without an exchange, a crash between the renames loses this step's checkpoint, and no other.
+  exchange_folders(partial_, target,
+                   with_suffix(with_suffix(target, kReplacedSuffix), kPartialSuffix));
   sync_folder(run_dir_);
   committed_ = true;
   remove_folder(partial_);

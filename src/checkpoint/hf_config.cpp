@@ -2,32 +2,12 @@
 
 #include <algorithm>
 
+#include "checkpoint/rotary_config.h"
+
 namespace zaya {
 namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 30;
-
-struct Rotary {
-  double theta = 10000;
-  double factor = 0.5;
-};
-
-Rotary read_rotary_entry(const JsonObject& rope) {
-  if (rope.string_or("rope_type", "default") != "default")
-    rope.fail_wanted("rope_type", "\"default\"");
-  return {rope.number("rope_theta"), rope.number("partial_rotary_factor")};
-}
-
-// rope_parameters holds one entry a layer type, sometimes with a stray "rope_type" beside them; or,
-// flat, one for all; or its fields stand at the top. A layer type in use has to find its values
-// somewhere: a guessed base computes another model without a word.
-Rotary read_rotary(const JsonObject& config, std::string_view layer_type, bool used) {
-  if (!config.has("rope_parameters")) return used ? read_rotary_entry(config) : Rotary{};
-  const JsonObject all = config.object("rope_parameters");
-  if (all.has("rope_theta")) return read_rotary_entry(all);
-  if (!used && !all.has(layer_type)) return {};
-  return read_rotary_entry(all.object(layer_type));
-}
 
 void read_layer_types(const JsonObject& json, ModelConfig& c) {
   if (!json.has("layer_types")) {
@@ -61,16 +41,10 @@ void read_rotaries(const JsonObject& json, ModelConfig& c) {
 
 // What this model family does one way only: a config that says otherwise would compute something
 // else.
-void refuse_variants(const JsonObject& json, const std::string& place) {
-  if (json.has("zaya_layers") || json.has("zaya_mlp_expansion"))
-    fail(
-        "{}: this is the original alternating-layer layout; this version opens the current layout "
-        "(\"layer_types\", num_hidden_layers blocks)",
-        place);
+void refuse_variants(const JsonObject& json) {
   if (json.string_or("model_type", "zaya") != "zaya") json.fail_wanted("model_type", "\"zaya\"");
   if (json.string_or("hidden_act", "silu") != "silu") json.fail_wanted("hidden_act", "\"silu\"");
-  const Json* scaling = json.find("rope_scaling");
-  if (scaling && *scaling != Json(false)) json.fail_wanted("rope_scaling", "null or false");
+  refuse_rope_scaling(json);
   if (json.integer_or("num_experts_per_tok", 1) != 1) json.fail_wanted("num_experts_per_tok", "1");
   for (const char* flag : {"attention_bias", "lm_head_bias"})
     if (json.boolean_or(flag, false)) json.fail_wanted(flag, "false");
@@ -80,14 +54,19 @@ Json rotary_json(double theta, double factor) {
   return {{"rope_type", "default"}, {"rope_theta", theta}, {"partial_rotary_factor", factor}};
 }
 
-// The shortest decimal that reads back as this float, so that 1e-5f is written as 1e-05.
+}  // namespace
+
 double shortest(float value) { return std::stod(fmt::format("{}", value)); }
 
-}  // namespace
+Skip read_skip(const JsonObject& json, Skip fallback) {
+  const std::string skip = json.string_or("zaya_skip", fallback == Skip::pass ? "pass" : "zero");
+  if (skip != "pass" && skip != "zero") json.fail_wanted("zaya_skip", "\"zero\" or \"pass\"");
+  return skip == "pass" ? Skip::pass : Skip::zero;
+}
 
 ModelConfig hf_config_from_json(const Json& value, const std::string& place) {
   const JsonObject json(value, place);
-  refuse_variants(json, place);
+  refuse_variants(json);
   ModelConfig c;
   c.vocab_size = json.integer("vocab_size", 1, kMaxSize);
   c.hidden_size = json.integer("hidden_size", 1, kMaxSize);
@@ -106,25 +85,19 @@ ModelConfig hf_config_from_json(const Json& value, const std::string& place) {
       json.integer_or("max_position_embeddings", c.max_position_embeddings, 1, kMaxSize);
   c.initializer_range = static_cast<float>(json.number_or("initializer_range", 0.02));
   c.sliding_window = json.integer_or("sliding_window", 0, 0, kMaxSize);
+  c.skip = read_skip(json, Skip::zero);
   read_layer_types(json, c);
   read_rotaries(json, c);
   check_config(c, place);
   return c;
 }
 
-ModelConfig read_hf_config(const std::filesystem::path& config_json) {
-  return hf_config_from_json(parse_json_file(config_json, uint64_t{16} << 20),
-                             config_json.string());
-}
-
-Json hf_config_to_json(const ModelConfig& c, int64_t bos_token_id, int64_t eos_token_id,
-                       std::string_view dtype) {
-  const auto token = [](int64_t id) { return id >= 0 ? Json(id) : Json(); };
+Json hf_config_to_json(const ModelConfig& c) {
   const double factor = shortest(c.partial_rotary_factor);
   Json layer_types = Json::array();
   for (int64_t block = 0; block < c.num_hidden_layers; ++block)
     layer_types.push_back(c.slides(block) ? "hybrid_sliding" : "hybrid");
-  return {
+  Json json = {
       {"architectures", {"ZayaForCausalLM"}},
       {"model_type", "zaya"},
       {"vocab_size", c.vocab_size},
@@ -146,17 +119,26 @@ Json hf_config_to_json(const ModelConfig& c, int64_t bos_token_id, int64_t eos_t
       {"tie_word_embeddings", c.tie_word_embeddings},
       {"attention_bias", false},
       {"lm_head_bias", false},
-      {"attention_dropout", 0.0},
       {"sliding_window", c.sliding_window > 0 ? Json(c.sliding_window) : Json()},
-      {"pad_token_id", 0},
-      {"bos_token_id", token(bos_token_id)},
-      {"eos_token_id", token(eos_token_id)},
-      {"dtype", dtype},
       {"layer_types", layer_types},
       {"rope_parameters",
        {{"hybrid", rotary_json(c.rope_theta, factor)},
         {"hybrid_sliding", rotary_json(c.rope_theta_sliding, factor)}}},
   };
+  if (c.skip == Skip::pass) json["zaya_skip"] = "pass";
+  return json;
+}
+
+Json hf_config_to_json(const ModelConfig& c, int64_t bos_token_id, int64_t eos_token_id,
+                       std::string_view dtype) {
+  const auto token = [](int64_t id) { return id >= 0 ? Json(id) : Json(); };
+  Json json = hf_config_to_json(c);
+  json["attention_dropout"] = 0.0;
+  json["pad_token_id"] = 0;
+  json["bos_token_id"] = token(bos_token_id);
+  json["eos_token_id"] = token(eos_token_id);
+  json["dtype"] = dtype;
+  return json;
 }
 
 }  // namespace zaya

@@ -2,42 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_file.h"
+#include "checkpoint/widen.h"
+#include "ops/linear/quantize.h"
 
 namespace zaya {
 namespace {
-
-// IEEE half precision to float.
-float half_to_float(uint16_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1f, mantissa = half & 0x3ffu;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign ? -value : value;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-}
-
-bool loadable(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
-}
-
-void widen(const Tensor& to, const Tensor& from) {
-  float* out = to.as<float>();
-  const int64_t n = to.size();
-  if (from.dtype == DType::f32) {
-    std::copy_n(from.as<float>(), n, out);
-  } else if (from.dtype == DType::bf16) {
-    const bf16* in = from.as<bf16>();
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(in[i]);
-  } else {
-    const auto* in = static_cast<const uint16_t*>(from.data);
-    for (int64_t i = 0; i < n; ++i) out[i] = half_to_float(in[i]);
-  }
-}
 
 void require_finite(const Tensor& tensor, const std::string& name, const TensorFolder& folder) {
   const float* values = tensor.as<float>();
@@ -48,66 +19,98 @@ void require_finite(const Tensor& tensor, const std::string& name, const TensorF
          bad - values, *bad);
 }
 
-// What keeps the folder's tensors from being those of the specs, a line each.
-std::vector<std::string> differences(const std::vector<ParameterSpec>& specs,
-                                     const TensorFolder& folder) {
-  std::vector<std::string> lines;
-  std::set<std::string, std::less<>> known;
-  for (const ParameterSpec& spec : specs) {
-    known.insert(spec.name);
-    const Tensor* found = folder.find(spec.name);
-    if (!found)
-      lines.push_back(fmt::format("missing: {} {}", spec.name, spec.shape.to_string()));
-    else if (found->shape != spec.shape)
-      lines.push_back(fmt::format("{}: wanted shape {}, got {}", spec.name, spec.shape.to_string(),
-                                  found->shape.to_string()));
-    else if (!loadable(found->dtype))
-      lines.push_back(
-          fmt::format("{}: wanted F32, BF16 or F16, got {}", spec.name, name_of(found->dtype)));
+// to [N, K] f32
+void widen_weight(Context& ctx, const Tensor& to, const Weight& from) {
+  if (from.quantized())
+    dequantize(ctx, to, from);
+  else
+    widen(to, from.values);
+}
+
+// The parameter in f32, its stored pieces laid end to end.
+void load_weight(Context& ctx, const Tensor& to, const std::string& name,
+                 const std::vector<Weight>& stored, const TensorFolder& folder) {
+  const Tensor rows = to.reshaped({to.rows(), to.columns()});
+  const int64_t each = rows.rows() / static_cast<int64_t>(stored.size());
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const auto begin = static_cast<int64_t>(i) * each;
+    widen_weight(ctx, rows.row_range(begin, begin + each), stored[i]);
   }
-  for (const std::string& name : folder.names())
-    if (!known.contains(name))
-      lines.push_back(fmt::format("not part of the model: {}", json_quoted(name)));
-  return lines;
+  require_finite(to, name, folder);
+}
+
+ModelFile read_config(const fs::path& folder) {
+  if (!fs::is_directory(folder))
+    fail("{}: wanted a model folder (config.json and model.safetensors), found {}", folder.string(),
+         fs::exists(folder) ? "a file" : "nothing");
+  return read_model_file(folder / "config.json");
+}
+
+// F16 in memory of its own, which the parameters keep.
+std::vector<Weight> widened(Parameters& parameters, std::vector<Weight> stored) {
+  for (Weight& weight : stored) {
+    if (weight.values.dtype != DType::f16) continue;
+    const auto memory = std::make_shared<Arena>(4 * static_cast<size_t>(weight.values.size()));
+    const Tensor floats = memory->tensor(DType::f32, weight.values.shape);
+    widen(floats, weight.values);
+    parameters.keep(memory);
+    weight = floats;
+  }
+  return stored;
+}
+
+// One matrix an expert, whether a tensor holds one of them or all.
+std::vector<Weight> matrices_of(const ParameterSpec& spec, const std::vector<Weight>& stored) {
+  if (spec.per_expert && stored.size() == 1) return stacked_matrices(stored.front());
+  return stored;
 }
 
 }  // namespace
 
-void check_tensors(const ModelConfig& config, const TensorFolder& folder) {
-  const std::vector<std::string> lines = differences(parameter_specs(config), folder);
-  if (lines.empty()) return;
-  constexpr size_t kShown = 40;
-  std::string text =
-      fmt::format("{}: the tensors are not those of its config.json ({} differences)",
-                  folder.path().string(), lines.size());
-  for (size_t i = 0; i < std::min(lines.size(), kShown); ++i) text += "\n  " + lines[i];
-  if (lines.size() > kShown) text += fmt::format("\n  and {} more", lines.size() - kShown);
-  throw Error(text);
+std::vector<Weight> stored_weights(const ParameterSpec& spec, const ModelConfig& config,
+                                   const StoredForm& form, const TensorFolder& folder) {
+  std::vector<Weight> weights;
+  for (const StoredTensor& stored : stored_tensors(spec, config, form.layout)) {
+    Weight weight = folder.get(stored.name);
+    if (weight.quantized()) weight.scales = folder.get(scales_of(stored).name);
+    weights.push_back(weight);
+  }
+  return weights;
 }
 
-void load_parameters(Context& ctx, Parameters& parameters, const TensorFolder& folder) {
-  for (Parameter& p : parameters.all()) {
-    widen(p.weight, folder.get(p.spec.name));
-    require_finite(p.weight, p.spec.name, folder);
-  }
+void load_parameters(Context& ctx, Parameters& parameters, const ModelConfig& config,
+                     const StoredForm& form, const TensorFolder& folder) {
+  for (Parameter& p : parameters.all())
+    load_weight(ctx, p.weight, p.spec.name, stored_weights(p.spec, config, form, folder), folder);
   parameters.refresh_compute(ctx);
 }
 
-Zaya load_model(Context& ctx, const std::filesystem::path& folder, DType compute,
-                Gradients gradients) {
-  if (!std::filesystem::is_directory(folder))
-    fail("{}: wanted a model folder (config.json and model.safetensors), found {}", folder.string(),
-         std::filesystem::exists(folder) ? "a file" : "nothing");
-  const ModelConfig config = read_hf_config(folder / "config.json");
+Zaya load_model(Context& ctx, const fs::path& folder, DType compute, Gradients gradients) {
+  const ModelFile file = read_config(folder);
   const TensorFolder tensors = TensorFolder::open(folder);
-  check_tensors(config, tensors);
-  Zaya model(config, compute, gradients);
-  load_parameters(ctx, model.parameters(), tensors);
+  check_tensors(file.config, file.form, tensors);
+  Zaya model(file.config, compute, gradients);
+  load_parameters(ctx, model.parameters(), file.config, file.form, tensors);
   return model;
 }
 
-FileSums save_parameters(const std::filesystem::path& file, const Parameters& parameters,
-                         DType dtype) {
+Zaya open_model(Context& ctx, const fs::path& folder, const OpenOptions& options) {
+  const ModelFile file = read_config(folder);
+  const auto tensors = std::make_shared<const TensorFolder>(TensorFolder::open(folder));
+  check_tensors(file.config, file.form, *tensors);
+  Parameters parameters = Parameters::to_run(file.config);
+  parameters.keep(tensors);
+  for (Parameter& p : parameters.all()) {
+    std::vector<Weight> stored = stored_weights(p.spec, file.config, file.form, *tensors);
+    if (is_product_weight(p.spec.role))
+      p.matrices = matrices_of(p.spec, widened(parameters, std::move(stored)));
+    else
+      load_weight(ctx, p.weight, p.spec.name, stored, *tensors);
+  }
+  return Zaya(file.config, options.compute, std::move(parameters));
+}
+
+FileSums save_parameters(const fs::path& file, const Parameters& parameters, DType dtype) {
   std::vector<TensorDeclaration> declarations;
   for (const Parameter& p : parameters.all())
     declarations.push_back({p.spec.name, dtype, p.spec.shape});

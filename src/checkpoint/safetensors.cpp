@@ -195,9 +195,15 @@ void TensorFolder::open_shards(const fs::path& index) {
     if (!is_plain_name(shard)) weight_map.fail_wanted(name, "a file name without folders");
     names_of_shard[shard].push_back(name);
   }
+  std::map<std::string, std::string> shard_of;
   for (const auto& [shard, names] : names_of_shard) {
     files_.push_back(SafetensorsFile::open(path_ / shard));
     for (const std::string& name : names) tensors_.emplace(name, files_.back().get(name));
+    // Whatever the index says, a reader without one would have to guess.
+    for (const std::string& name : files_.back().names())
+      if (const auto [first, is_new] = shard_of.emplace(name, shard); !is_new)
+        fail("{}: weight_map.{}: wanted it in one shard, got it in {} and in {}", index.string(),
+             name, first->second, shard);
   }
 }
 
@@ -205,6 +211,11 @@ std::vector<std::string> TensorFolder::names() const {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors_) names.push_back(name);
   return names;
+}
+
+void TensorFolder::release(const Tensor& part) const {
+  for (const SafetensorsFile& file : files_)
+    file.map().release(part.data, static_cast<size_t>(part.bytes()));
 }
 
 const Tensor* TensorFolder::find(std::string_view name) const { return find_in(tensors_, name); }

@@ -35,6 +35,7 @@ class SafetensorsFile {
   const Tensor* find(std::string_view name) const;
   Tensor get(std::string_view name) const;
   const Metadata& metadata() const { return metadata_; }
+  const MappedFile& map() const { return map_; }
 
  private:
   explicit SafetensorsFile(MappedFile map) : map_(std::move(map)) {}
@@ -60,6 +61,8 @@ class TensorFolder {
   const Tensor* find(std::string_view name) const;
   Tensor get(std::string_view name) const;
   const std::vector<SafetensorsFile>& files() const { return files_; }
+  // Gives back the memory that reading (a part of) a tensor took; it can be read again.
+  void release(const Tensor& part) const;
 
  private:
   void open_shards(const fs::path& index);
@@ -85,6 +88,9 @@ class SafetensorsWriter {
   // The next tensor, in the declared order, of the declared name and shape. An f32 tensor is
   // rounded when bf16 was declared; otherwise the types must agree. Rows may be strided.
   void add(std::string_view name, const Tensor& tensor);
+  // The same in pieces that lie end to end, each of whole rows.
+  void begin(std::string_view name);
+  void write(const Tensor& piece);
   // Syncs and renames. All declared tensors must have been added.
   FileSums finish();
   // Size of the whole file, known from the start.
@@ -96,6 +102,7 @@ class SafetensorsWriter {
   ChecksummedFile file_;
   std::vector<TensorDeclaration> tensors_;
   size_t next_ = 0;
+  int64_t missing_ = 0;  // elements of the tensor begun last
   uint64_t file_bytes_ = 0;
   std::vector<bf16> rounded_;
 };

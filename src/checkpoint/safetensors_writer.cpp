@@ -54,21 +54,31 @@ SafetensorsWriter::SafetensorsWriter(const fs::path& path, std::vector<TensorDec
 }
 
 void SafetensorsWriter::add(std::string_view name, const Tensor& tensor) {
-  ZAYA_REQUIRE(next_ < tensors_.size() && tensors_[next_].name == name);
-  const TensorDeclaration& declared = tensors_[next_++];
-  ZAYA_REQUIRE(declared.shape == tensor.shape);
-  const bool round = declared.dtype == DType::bf16 && tensor.dtype == DType::f32;
-  ZAYA_REQUIRE(round || declared.dtype == tensor.dtype);
+  begin(name);
+  ZAYA_REQUIRE(tensors_[next_ - 1].shape == tensor.shape);
+  write(tensor);
+}
+
+void SafetensorsWriter::begin(std::string_view name) {
+  ZAYA_REQUIRE(missing_ == 0 && next_ < tensors_.size() && tensors_[next_].name == name);
+  missing_ = tensors_[next_++].shape.size();
   file_.begin_part(name);
-  const int64_t rows = tensor.contiguous() ? 1 : tensor.rows();
-  const int64_t row_size = rows == 0 ? 0 : tensor.size() / rows;
-  const int64_t row_step = tensor.row_stride * static_cast<int64_t>(size_of(tensor.dtype));
+}
+
+void SafetensorsWriter::write(const Tensor& piece) {
+  const TensorDeclaration& declared = tensors_[next_ - 1];
+  ZAYA_REQUIRE(piece.size() <= missing_);
+  missing_ -= piece.size();
+  const bool round = declared.dtype == DType::bf16 && piece.dtype == DType::f32;
+  ZAYA_REQUIRE(round || declared.dtype == piece.dtype);
+  const int64_t rows = piece.contiguous() ? 1 : piece.rows();
+  const int64_t row_size = rows == 0 ? 0 : piece.size() / rows;
   for (int64_t i = 0; i < rows; ++i) {
-    const char* row = static_cast<const char*>(tensor.data) + i * row_step;
+    const char* row = piece.address(i);
     if (round)
       write_rounded(reinterpret_cast<const float*>(row), row_size);
     else
-      file_.write(row, static_cast<size_t>(row_size) * size_of(tensor.dtype));
+      file_.write(row, static_cast<size_t>(row_size) * size_of(piece.dtype));
   }
 }
 
@@ -84,7 +94,7 @@ void SafetensorsWriter::write_rounded(const float* data, int64_t count) {
 }
 
 FileSums SafetensorsWriter::finish() {
-  ZAYA_REQUIRE(next_ == tensors_.size());
+  ZAYA_REQUIRE(next_ == tensors_.size() && missing_ == 0);
   return file_.finish();
 }
 

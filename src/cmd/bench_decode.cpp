@@ -7,7 +7,7 @@
 
 #include "backend/cpu/instruction_set.h"
 #include "backend/cpu/threads.h"
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_file.h"
 #include "cmd/watched.h"
 #include "cmd/yardstick.h"
 #include "core/json.h"
@@ -43,7 +43,7 @@ struct Setting {
 ModelConfig geometry_of(const std::string& name) {
   if (name == kGeometry) return parse_recipe(kZaya1Recipe, kZaya1RecipeName, {}).model;
   const std::filesystem::path path(name);
-  return read_hf_config(std::filesystem::is_directory(path) ? path / "config.json" : path);
+  return read_model_file(std::filesystem::is_directory(path) ? path / "config.json" : path).config;
 }
 
 WeightFormat format_of(const std::string& name) {

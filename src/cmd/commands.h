@@ -12,6 +12,7 @@ void add_tokenizer_command(CLI::App& app);
 void add_pack_command(CLI::App& app);
 void add_parity_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
+void add_convert_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 
 // Exit status of a command that ran but whose answer is "no" (parity over its tolerance, say).

@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint_dir.h"
 #include "checkpoint/hf_config.h"
 #include "checkpoint/hf_model.h"
+#include "checkpoint/model_file.h"
 #include "data/token_store.h"
 #include "data/tokenizer.h"
 #include "train/plan_text.h"
@@ -15,18 +16,22 @@ namespace {
 
 std::string size_text(uint64_t bytes) { return short_bytes(static_cast<int64_t>(bytes)); }
 
+uint64_t bytes_of(const TensorFolder& tensors) {
+  uint64_t bytes = 0;
+  for (const SafetensorsFile& file : tensors.files()) bytes += file.file_bytes();
+  return bytes;
+}
+
 // "F32 in 1 file, 12.0 MiB, 85 tensors"
 std::string weights_text(const TensorFolder& tensors) {
   std::map<std::string_view, int64_t> types;
-  uint64_t bytes = 0;
   for (const std::string& name : tensors.names()) ++types[name_of(tensors.get(name).dtype)];
-  for (const SafetensorsFile& file : tensors.files()) bytes += file.file_bytes();
   std::string text;
   for (const auto& [type, count] : types)
     text += fmt::format("{}{}", text.empty() ? "" : " and ", type);
   const size_t files = tensors.files().size();
   return fmt::format("{} in {} file{}, {}, {} tensors", text, files, files == 1 ? "" : "s",
-                     size_text(bytes), tensors.names().size());
+                     size_text(bytes_of(tensors)), tensors.names().size());
 }
 
 Json tensors_json(const TensorFolder& tensors) {
@@ -69,7 +74,8 @@ std::string parameters_text(const ParameterCounts& counts) {
 }
 
 bool has_tokenizer(const fs::path& folder) {
-  return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.byte");
+  return fs::exists(folder / "tokenizer.json") || fs::exists(folder / "tokenizer.model") ||
+         fs::exists(folder / "tokenizer.byte");
 }
 
 // Why a checkpoint is not whole; empty when it is.
@@ -110,16 +116,20 @@ InspectReport inspect_tensors(const fs::path& path) {
 }
 
 InspectReport inspect_model(const fs::path& folder) {
-  const Json config_json = parse_json_file(folder / "config.json");
-  const ModelConfig config = read_hf_config(folder / "config.json");
+  const ModelFile file = read_model_file(folder / "config.json");
+  const ModelConfig& config = file.config;
   const TensorFolder tensors = TensorFolder::open(folder);
   const ParameterCounts counts = count_parameters(config);
   InspectReport report;
-  report.text =
-      fmt::format("model        {}\n{}{}{}weights      {}\n", folder.string(), shape_text(config),
-                  context_text(config), parameters_text(counts), weights_text(tensors));
+  report.text = fmt::format("model        {} ({})\n{}{}{}weights      {}\n", folder.string(),
+                            text_of(file.form), shape_text(config), context_text(config),
+                            parameters_text(counts), weights_text(tensors));
   report.json = {{"kind", "model"},
-                 {"config", config_json},
+                 {"layout", std::string(name_of(file.form.layout))},
+                 {"quantized_bits", file.form.bits == 0 ? Json() : Json(file.form.bits)},
+                 {"geometry", hf_config_to_json(config)},
+                 {"config", file.json},
+                 {"bytes", bytes_of(tensors)},
                  {"parameters", counts.total},
                  {"parameters_without_embeddings", counts.without_embeddings},
                  {"active_parameters", counts.active},
@@ -130,7 +140,7 @@ InspectReport inspect_model(const fs::path& folder) {
     report.json["tokenizer"] = tokenizer.json;
   }
   try {
-    check_tensors(config, tensors);
+    check_tensors(config, file.form, tensors);
   } catch (const Error& error) {
     report.whole = false;
     report.text += fmt::format("DAMAGED: {}\n", error.what());

@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   add_pack_command(app);
   add_parity_command(app);
   add_inspect_command(app);
+  add_convert_command(app);
   add_bench_command(app);
   try {
     app.parse(argc, argv);

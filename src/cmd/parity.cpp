@@ -57,8 +57,10 @@ void print_table(const ParityReport& report) {
 void run(const ParityOptions& options) {
   Context ctx;
   const DType compute = options.dtype == "bf16" ? DType::bf16 : DType::f32;
-  Zaya model = load_model(ctx, locate_model(options.model), compute, Gradients::allocate);
-  const ParityReport report = check_parity(ctx, model, SafetensorsFile::open(options.reference));
+  const SafetensorsFile reference = SafetensorsFile::open(options.reference);
+  Zaya model = load_model(ctx, locate_model(options.model), compute,
+                          has_gradients(reference) ? Gradients::allocate : Gradients::none);
+  const ParityReport report = check_parity(ctx, model, reference);
   options.json ? print_json(report) : print_table(report);
   if (!report.passed()) throw Verdict{kVerdictNo};
 }

@@ -125,6 +125,15 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::release(const void* begin, size_t bytes) const {
+  const auto map = reinterpret_cast<uintptr_t>(data_), from = reinterpret_cast<uintptr_t>(begin);
+  if (from < map || from + bytes > map + size_ || bytes == 0) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = from / page * page;
+  // Only advice: where it fails, the memory is taken longer.
+  (void)::madvise(reinterpret_cast<void*>(first), from + bytes - first, MADV_DONTNEED);
+}
+
 DurableFile::DurableFile(const fs::path& path) : path_(path) {
   // O_EXCL and a counter: neither two threads nor two machines on a shared disk write to one file.
   static std::atomic<unsigned> counter{0};

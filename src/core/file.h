@@ -64,6 +64,9 @@ class MappedFile {
   uint64_t size() const { return size_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const fs::path& path() const { return path_; }
+  // Lets go of the memory that holds these bytes, as far as they lie in the map; reading them again
+  // fetches them again.
+  void release(const void* begin, size_t bytes) const;
 
  private:
   fs::path path_;

@@ -52,6 +52,10 @@ inline std::vector<Weight> stacked_matrices(const Weight& weight) {
   return matrices;
 }
 
+class Arena;
+// A weight [rows, inputs] out of an arena.
+Weight plan_weight(Arena& arena, WeightFormat format, int64_t rows, int64_t inputs);
+
 // Whether a matrix of so many inputs can be held as codes.
 constexpr bool quantizable(int64_t inputs) { return inputs % kQuantGroup == 0; }
 

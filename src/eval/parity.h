@@ -28,6 +28,9 @@ struct ParityReport {
   const ParityRow& worst() const;  // the row that is furthest over (or nearest to) its tolerance
 };
 
+// Whether there is any grad.NAME to compare with: only then does the model need gradients.
+bool has_gradients(const SafetensorsFile& reference);
+
 // The file holds input_ids and labels [B, S] i64, optionally cu_seqlens [n + 1] (B = 1), and any of
 // logits, loss, hidden.N, expert_choice, grad.NAME. Error when it does not fit the model.
 ParityReport check_parity(Context& ctx, Zaya& model, const SafetensorsFile& reference);

@@ -59,13 +59,17 @@ double measure_memory_bandwidth() {
 
 double measure_read_bandwidth() {
   constexpr int64_t n = 128 << 20, piece = 1 << 14;  // of 64-bit words: 1 GiB, in pieces of 128 KiB
+  constexpr int64_t kAhead = 512;  // fetched ahead of what is read: a processor's own foresight ends with a page
   Arena memory(n * sizeof(int64_t));
   const int64_t* words = memory.tensor(DType::i64, {n}).as<int64_t>();
   std::vector<int64_t> sums(n / piece);  // kept, so that the reading is not left out
   const double seconds = best_seconds(1.0, [&] {
     parallel_ranges(n, piece, [&](int64_t begin, int64_t end) {
       int64_t sum = 0;
-      for (int64_t i = begin; i < end; ++i) sum ^= words[i];
+      for (int64_t line = begin; line < end; line += 8) {
+        __builtin_prefetch(words + line + kAhead);
+        for (int64_t i = line; i < line + 8; ++i) sum ^= words[i];
+      }
       sums[static_cast<size_t>(begin / piece)] = sum;
     });
   });

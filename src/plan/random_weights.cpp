@@ -14,22 +14,6 @@ namespace {
 constexpr int64_t kPoolRows = 4096;
 constexpr int64_t kRowsAtATime = 256;  // rows copied by one thread
 
-Weight plan_weight(Arena& arena, WeightFormat format, int64_t rows, int64_t inputs) {
-  switch (format) {
-    case WeightFormat::f32:
-      return arena.tensor(DType::f32, {rows, inputs});
-    case WeightFormat::bf16:
-      return arena.tensor(DType::bf16, {rows, inputs});
-    case WeightFormat::int8:
-    case WeightFormat::int4:
-      break;
-  }
-  const bool int8 = format == WeightFormat::int8;
-  const Tensor codes =
-      int8 ? arena.tensor(DType::i8, {rows, inputs}) : arena.tensor(DType::u8, {rows, inputs / 2});
-  return {codes, arena.tensor(DType::bf16, {rows, inputs / kQuantGroup})};
-}
-
 // Inputs that are no multiple of a group's stay bf16, as in a quantised folder.
 WeightFormat format_for(WeightFormat format, int64_t inputs) {
   const bool codes = format == WeightFormat::int8 || format == WeightFormat::int4;

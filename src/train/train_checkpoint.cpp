@@ -133,8 +133,8 @@ TrainState load_checkpoint(Context& ctx, const fs::path& checkpoint, const Recip
   refuse_changed_tokenizer(checkpoint, tokenizer);
   const TrainState state = state_from_json(json);
   const TensorFolder tensors = TensorFolder::open(checkpoint);
-  check_tensors(model.config(), tensors);
-  load_parameters(ctx, model.parameters(), tensors);
+  check_tensors(model.config(), {}, tensors);
+  load_parameters(ctx, model.parameters(), model.config(), {}, tensors);
   load_optimizer(ctx, checkpoint / "optimizer.safetensors", optimizer);
   optimizer.set_updates(state.optimizer_updates);
   return state;

@@ -11,6 +11,8 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/row_products.cpp"
 #include <hwy/foreach_target.h>
 
+#include <hwy/cache_control.h>
+
 #include "backend/cpu/quantized_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,6 +41,10 @@ void prepare_row(char* memory, const RowProduct& p, int64_t t) {
   });
 }
 
+// How far ahead of what is read the next is fetched, into the rows that follow: the processor itself
+// does not look past a page.
+constexpr int64_t kAhead = 4096;
+
 // Sum of w[i] x[i].
 template <class T>
 float dot(const T* w, const float* x, int64_t K) {
@@ -49,6 +55,9 @@ float dot(const T* w, const float* x, int64_t K) {
   auto rest = hn::Zero(one);
   int64_t i = 0;
   for (; i + 4 * lanes <= K; i += 4 * lanes) {
+    const char* ahead = reinterpret_cast<const char*>(w + i) + kAhead;
+    for (int64_t line = 0; line < 4 * lanes * static_cast<int64_t>(sizeof(T)); line += 64)
+      hwy::Prefetch(ahead + line);
     a = hn::MulAdd(load(d, w + i), load(d, x + i), a);
     b = hn::MulAdd(load(d, w + i + lanes), load(d, x + i + lanes), b);
     c = hn::MulAdd(load(d, w + i + 2 * lanes), load(d, x + i + 2 * lanes), c);
@@ -87,26 +96,22 @@ float dot_codes(const Weight& w, int64_t n, const QuantizedRow& row, int64_t K) 
 template <int kGroupLanes>
 HWY_INLINE hn::Vec<FullTag> spread_scales(const bf16* scales) {
   const FullTag d;
-  const hn::RebindToUnsigned<FullTag> d32;
-  constexpr size_t kGroups = sizeof(hn::Vec<FullTag>) / sizeof(float) / kGroupLanes;
-  if constexpr (kGroups <= 1) {
-    return hn::Set(d, static_cast<float>(scales[0]));
-  } else {
-    // A lane holds two scales; the one it wants moves to the upper half.
-    constexpr size_t kWords = kGroups / 2;
-    uint32_t words[kWords];
-    std::memcpy(words, scales, sizeof(words));
-    auto pairs = hn::Set(d32, words[0]);
-    if constexpr (kWords == 2) {
-      const auto upper = hn::Set(d32, words[1]);
-      pairs = hn::IfThenElse(hn::FirstN(d32, hn::Lanes(d) / 2), pairs, upper);
-    }
-    const auto lane = hn::Iota(d32, 0);
-    const auto second =
-        hn::And(hn::ShiftRight < kGroupLanes == 4 ? 2 : 3 > (lane), hn::Set(d32, 1));
-    const auto shift = hn::ShiftLeft<4>(hn::Xor(second, hn::Set(d32, 1)));
-    return hn::BitCast(d, hn::And(hn::Shl(pairs, shift), hn::Set(d32, 0xffff0000u)));
-  }
+#if HWY_TARGET <= HWY_AVX3
+  // Word 2 j + 1, the upper half of lane j, takes scale j / kGroupLanes; the lower half is zero.
+  const auto words = hn::ShiftLeft<16>(hn::ShiftRight<kGroupLanes == 4 ? 2 : 3>(
+      hn::Iota(hn::RebindToUnsigned<FullTag>(), 0)));
+  std::conditional_t<kGroupLanes == 4, uint64_t, uint32_t> few;
+  std::memcpy(&few, scales, sizeof(few));
+  const __m512i all = kGroupLanes == 4 ? _mm512_set1_epi64(static_cast<int64_t>(few))
+                                       : _mm512_set1_epi32(static_cast<int32_t>(few));
+  const __m512i spread = _mm512_maskz_permutexvar_epi16(0xaaaaaaaau, words.raw, all);
+  return hn::Vec<FullTag>{_mm512_castsi512_ps(spread)};
+#else
+  if constexpr (kGroupLanes == 8) return hn::Set(d, static_cast<float>(scales[0]));
+  const auto first = hn::Set(d, static_cast<float>(scales[0]));
+  const auto second = hn::Set(d, static_cast<float>(scales[1]));
+  return hn::IfThenElse(hn::FirstN(d, kGroupLanes), first, second);
+#endif
 }
 
 // One vector of codes: its lanes' sums times their scales, added to `sum`.
@@ -149,6 +154,8 @@ float dot_codes(const Weight& w, int64_t n, const QuantizedRow& row, int64_t K) 
   auto even = hn::Zero(d), odd = hn::Zero(d);
   int64_t i = 0;
   for (; i + 2 * step <= bytes; i += 2 * step) {
+    hwy::Prefetch(codes + i + kAhead);
+    hwy::Prefetch(codes + i + step + kAhead);
     even = add(even, codes + i, scales + i / kGroupBytes, i);
     odd = add(odd, codes + i + step, scales + (i + step) / kGroupBytes, i + step);
   }

@@ -12,7 +12,7 @@
 namespace zaya {
 
 // out [T, C] f32;  in [T + S * (K1 - 1), C] f32 or bf16;  weight [C, d, K1] f32 (rounded to the
-// format of `in` for the products);  bias [C] f32.
+// format of `in` for the products, unless ctx.rows are apart);  bias [C] f32.
 void grouped_conv_forward(Context& ctx, const Tensor& out, const Tensor& in, const Tensor& weight,
                           const Tensor& bias, Ragged sequences);
 

@@ -11,6 +11,7 @@
 #include "backend/cpu/threads.h"
 #include "core/ceil_div.h"
 #include "ops/cca/grouped_conv.h"
+#include "ops/cca/grouped_conv_rows.h"
 #include "ops/cca/lead_rows.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -286,8 +287,9 @@ namespace zaya {
 HWY_EXPORT(forward_op);
 HWY_EXPORT(backward_op);
 
-void grouped_conv_forward(Context&, const Tensor& out, const Tensor& in, const Tensor& weight,
+void grouped_conv_forward(Context& ctx, const Tensor& out, const Tensor& in, const Tensor& weight,
                           const Tensor& bias, Ragged sequences) {
+  if (ctx.rows == Rows::apart) return grouped_conv_rows_forward(out, in, weight, bias, sequences);
   HWY_DYNAMIC_DISPATCH(forward_op)(out, in, weight, bias, sequences);
 }
 

@@ -72,10 +72,18 @@ TEST(HfConfig, RefusesWhatWouldComputeAnotherModel) {
   refused("attention_bias", true, "attention_bias");
   refused("num_hidden_layers", 2, "layer_types");
   refused("head_dim", "16", "head_dim");
-  refused("zaya_layers", Json::array(), "original alternating-layer layout");
+  refused("zaya_skip", "sometimes", "zaya_skip: wanted \"zero\" or \"pass\"");
   Json json = fixture("native-sliding");
   json.erase("layer_types");
   EXPECT_THAT(refusal(json), HasSubstr("layer_types"));
+}
+
+TEST(HfConfig, ASkipSlotThatPassesIsKept) {
+  ModelConfig c = hf_config_from_json(fixture("native-a"), "config.json");
+  EXPECT_EQ(c.skip, Skip::zero);
+  EXPECT_FALSE(hf_config_to_json(c).contains("zaya_skip"));
+  c.skip = Skip::pass;
+  EXPECT_EQ(hf_config_from_json(hf_config_to_json(c), "again").skip, Skip::pass);
 }
 
 TEST(HfConfig, AnOddNumberOfRotatingChannelsIsRefused) {
