@@ -76,8 +76,8 @@ TextScore score_text(Context& ctx, Zaya& model, const Tokenizer& tokenizer, std:
   for (int64_t i = 0; i < count; ++i) {
     const Window window = window_of(ids, bos, i, context);
     if (window.ids.size() < 2) continue;
-    score.loss_sum += decoder ? score_by_token(ctx, *decoder, window)
-                              : score_at_once(ctx, model, window);
+    score.loss_sum +=
+        decoder ? score_by_token(ctx, *decoder, window) : score_at_once(ctx, model, window);
     score.tokens += static_cast<int64_t>(window.ids.size()) - 1;
     for (int32_t label : window.labels)
       if (label != kIgnoredLabel) score.bytes += tokenizer.byte_length(label);

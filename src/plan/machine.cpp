@@ -59,7 +59,8 @@ double measure_memory_bandwidth() {
 
 double measure_read_bandwidth() {
   constexpr int64_t n = 128 << 20, piece = 1 << 14;  // of 64-bit words: 1 GiB, in pieces of 128 KiB
-  constexpr int64_t kAhead = 512;  // fetched ahead of what is read: a processor's own foresight ends with a page
+  constexpr int64_t kAhead =
+      512;  // fetched ahead of what is read: a processor's own foresight ends with a page
   Arena memory(n * sizeof(int64_t));
   const int64_t* words = memory.tensor(DType::i64, {n}).as<int64_t>();
   std::vector<int64_t> sums(n / piece);  // kept, so that the reading is not left out

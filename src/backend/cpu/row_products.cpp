@@ -9,9 +9,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/row_products.cpp"
-#include <hwy/foreach_target.h>
-
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
 
 #include "backend/cpu/quantized_row-inl.h"
 
@@ -41,8 +40,8 @@ void prepare_row(char* memory, const RowProduct& p, int64_t t) {
   });
 }
 
-// How far ahead of what is read the next is fetched, into the rows that follow: the processor itself
-// does not look past a page.
+// How far ahead of what is read the next is fetched, into the rows that follow: the processor
+// itself does not look past a page.
 constexpr int64_t kAhead = 4096;
 
 // Sum of w[i] x[i].
@@ -98,8 +97,8 @@ HWY_INLINE hn::Vec<FullTag> spread_scales(const bf16* scales) {
   const FullTag d;
 #if HWY_TARGET <= HWY_AVX3
   // Word 2 j + 1, the upper half of lane j, takes scale j / kGroupLanes; the lower half is zero.
-  const auto words = hn::ShiftLeft<16>(hn::ShiftRight<kGroupLanes == 4 ? 2 : 3>(
-      hn::Iota(hn::RebindToUnsigned<FullTag>(), 0)));
+  const auto words = hn::ShiftLeft<16>(
+      hn::ShiftRight < kGroupLanes == 4 ? 2 : 3 > (hn::Iota(hn::RebindToUnsigned<FullTag>(), 0)));
   std::conditional_t<kGroupLanes == 4, uint64_t, uint32_t> few;
   std::memcpy(&few, scales, sizeof(few));
   const __m512i all = kGroupLanes == 4 ? _mm512_set1_epi64(static_cast<int64_t>(few))
