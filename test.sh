@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything and runs every check: formatting, includes, unit, gradient, parity, resume and README
-# tests, and the unit tests again under the sanitizers.
+# tests, the unit tests again under the sanitizers, and a short run of every fuzz program.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -31,6 +31,9 @@ ninja -C build-sanitize all_unit_tests
 
 say "Tests under the sanitizers"
 (cd build-sanitize && ctest --output-on-failure -j "$jobs" -L 'unit|grad' --timeout 600)
+
+say "Fuzzing"
+scripts/fuzz.sh all 20
 
 say "Tests"
 (cd build && ctest --output-on-failure -j "$jobs" --timeout 900)

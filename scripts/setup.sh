@@ -4,11 +4,14 @@ set -euo pipefail
 
 build_packages=(
   g++ cmake ninja-build pkg-config xz-utils
-  libdnnl-dev libhwy-dev libsentencepiece-dev
-  nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libfmt-dev
+  libdnnl-dev libhwy-dev libsentencepiece-dev libsimdjson-dev libutf8proc-dev libpcre2-dev
+  nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libfmt-dev libedit-dev
   libxxhash-dev libzstd-dev zlib1g-dev
 )
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format git python3 zstd)
+test_packages=(
+  libgtest-dev libgmock-dev libbenchmark-dev clang-format git python3 zstd
+  clang libclang-rt-dev  # libFuzzer
+)
 
 packages=("${build_packages[@]}")
 [ "${1:-build}" = test ] && packages+=("${test_packages[@]}")

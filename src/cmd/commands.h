@@ -7,8 +7,10 @@ namespace zaya {
 
 void add_train_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
+void add_chat_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
 void add_pack_command(CLI::App& app);
+void add_eval_command(CLI::App& app);
 void add_parity_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_convert_command(CLI::App& app);

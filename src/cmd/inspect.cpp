@@ -21,11 +21,12 @@ InspectReport inspect_folder(const fs::path& folder, Verify verify) {
   if (fs::exists(folder / "model.safetensors") ||
       fs::exists(folder / "model.safetensors.index.json"))
     return inspect_tensors(folder);
-  if (fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.byte"))
-    return inspect_tokenizer(folder.string());
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "tokenizer.byte"}) {
+    if (fs::exists(folder / name)) return inspect_tokenizer(folder.string());
+  }
   fail(
       "{}: wanted a checkpoint (manifest.json), a model (config.json), a run (step-... folders), "
-      "weights (model.safetensors) or a tokenizer (tokenizer.model), got none of them",
+      "weights (model.safetensors) or a tokenizer (tokenizer.json), got none of them",
       folder.string());
 }
 
@@ -38,8 +39,13 @@ InspectReport inspect(const std::string& what, Verify verify) {
     return inspect_token_store(what);
   if (!fs::exists(path)) fail("{}: no such file or folder", what);
   if (extension == ".safetensors") return inspect_tensors(path);
-  if (extension == ".model" || extension == ".byte") return inspect_tokenizer(what);
-  fail("{}: wanted a folder, .safetensors, .idx, .bin or .model, got another kind of file", what);
+  if (extension == ".model" || extension == ".byte" || path.filename() == "tokenizer.json")
+    return inspect_tokenizer(what);
+  fail(
+      "{}: wanted a folder, .safetensors, .idx, .bin, .model or tokenizer.json, got another kind "
+      "of "
+      "file",
+      what);
 }
 
 void run(const InspectOptions& options) {

@@ -74,7 +74,8 @@ std::string parameters_text(const ParameterCounts& counts) {
 }
 
 bool has_tokenizer(const fs::path& folder) {
-  return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.byte");
+  return fs::exists(folder / "tokenizer.json") || fs::exists(folder / "tokenizer.model") ||
+         fs::exists(folder / "tokenizer.byte");
 }
 
 // Why a checkpoint is not whole; empty when it is.

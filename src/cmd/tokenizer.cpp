@@ -22,6 +22,8 @@ struct Options {
   int32_t vocab_size = 0;
   TrainTokenizerOptions train;
   bool json = false;
+  bool document = false;
+  bool special = false;
 };
 
 void run_train(const Options& options) {
@@ -45,7 +47,9 @@ void run_train(const Options& options) {
 
 void run_encode(const Options& options) {
   const auto tokenizer = open_tokenizer(options.tokenizer);
-  const std::vector<int32_t> ids = tokenizer->encode(read_file("/dev/stdin"));
+  const std::string text = read_file("/dev/stdin");
+  const std::vector<int32_t> ids =
+      options.document ? tokenizer->encode_document(text) : tokenizer->encode(text);
   if (options.json) {
     fmt::print("{}\n", json_text({{"ids", ids}}));
   } else {
@@ -87,7 +91,9 @@ void run_decode(const Options& options) {
   const std::string input = read_file("/dev/stdin");
   const bool is_json =
       input.find_first_not_of(" \t\r\n") == input.find('{') && input.find('{') != std::string::npos;
-  const std::string text = tokenizer->decode(is_json ? ids_in_json(input) : ids_in_words(input));
+  const std::string text =
+      tokenizer->decode(is_json ? ids_in_json(input) : ids_in_words(input),
+                        options.special ? SpecialTokens::shown : SpecialTokens::left_out);
   if (options.json) {
     fmt::print("{}\n", json_text({{"text", text}}));
   } else {
@@ -123,14 +129,22 @@ void add_train(CLI::App& parent) {
   command->callback([options] { run_train(*options); });
 }
 
+struct Flag {
+  const char* name;
+  const char* help;
+  bool Options::*member;
+};
+
 void add_conversion(CLI::App& parent, const char* name, const char* help, const char* json_help,
-                    const char* footer, void (*run)(const Options&)) {
+                    const char* footer, const Flag& flag, void (*run)(const Options&)) {
   auto options = std::make_shared<Options>();
   CLI::App* command = parent.add_subcommand(name, help);
   command
       ->add_option("--tokenizer", options->tokenizer,
-                   "a SentencePiece .model file, a folder that holds one, or the word byte")
+                   "a tokenizer.json, a SentencePiece .model file, a folder that holds one, or the "
+                   "word byte")
       ->required();
+  command->add_flag(flag.name, (*options).*flag.member, flag.help);
   command->add_flag("--json", options->json, json_help);
   command->footer(footer);
   command->callback([options, run] { run(*options); });
@@ -144,14 +158,18 @@ void add_tokenizer_command(CLI::App& app) {
   command->require_subcommand(1);
   command->footer("Example: echo hello | zaya tokenizer encode --tokenizer byte");
   add_train(*command);
+  const Flag document = {"--document", "add what the tokenizer puts around a document, such as bos",
+                         &Options::document};
+  const Flag special = {"--special", "show special tokens, such as <bos> of a tokenizer.json",
+                        &Options::special};
   add_conversion(*command, "encode", "Text on standard input to token ids, without bos and eos.",
                  "print an object with the member ids",
                  "Example: printf 'See {hacker}.' | zaya tokenizer encode --tokenizer tok.model",
-                 run_encode);
-  add_conversion(*command, "decode",
-                 "Token ids on standard input (numbers, or an object with ids) to text.",
-                 "print an object with the member text",
-                 "Example: echo 104 105 | zaya tokenizer decode --tokenizer byte", run_decode);
+                 document, run_encode);
+  add_conversion(
+      *command, "decode", "Token ids on standard input (numbers, or an object with ids) to text.",
+      "print an object with the member text",
+      "Example: echo 104 105 | zaya tokenizer decode --tokenizer byte", special, run_decode);
 }
 
 }  // namespace zaya

@@ -9,6 +9,25 @@
 namespace zaya {
 namespace {
 
+// For messages, which a terminal may show: JSON's escapes cover all control characters but DEL.
+std::string message_text(const Json& value) {
+  std::string text;
+  for (const char c : json_text(value)) {
+    if (c == '\x7f') {
+      text += "\\u007f";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+// A string escaped as inside quotes.
+std::string escaped(std::string_view text) {
+  const std::string quoted = json_quoted(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 // Watches a parse go by: nesting, and the names of each open object.
 class ParseGuard {
  public:
@@ -28,7 +47,7 @@ class ParseGuard {
         break;
       case Json::parse_event_t::key:
         if (!names_.back().insert(parsed.get<std::string>()).second)
-          fail("{}: the name {} comes twice in one object", place_, json_text(parsed));
+          fail("{}: the name {} comes twice in one object", place_, message_text(parsed));
         break;
       case Json::parse_event_t::value:
         break;
@@ -46,17 +65,18 @@ std::string reason_of(const Json::exception& error) {
   const std::string_view what = error.what();
   const size_t bracket = what.find("] ");
   // The message repeats what it read, which may be anything: escape it.
-  const std::string text = json_quoted(bracket == what.npos ? what : what.substr(bracket + 2));
-  return text.substr(1, text.size() - 2);
+  return escaped(bracket == what.npos ? what : what.substr(bracket + 2));
 }
 
 std::string shortened(const Json* value) {
   if (!value || value->is_null()) return "nothing";
   if (value->is_structured() && value->size() > 8)
     return fmt::format("{} of {} elements", value->type_name(), value->size());
-  std::string text = json_text(*value);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return text;
+  const std::string text = message_text(*value);
+  if (text.size() <= 80) return text;
+  size_t end = 77;
+  while ((text[end] & 0xc0) == 0x80) --end;  // not inside a UTF-8 character
+  return text.substr(0, end) + "...";
 }
 
 std::string integer_wanted(int64_t min, int64_t max) {
@@ -94,7 +114,7 @@ std::string json_text(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string json_quoted(std::string_view text) { return json_text(Json(std::string(text))); }
+std::string json_quoted(std::string_view text) { return message_text(Json(std::string(text))); }
 
 JsonObject::JsonObject(const Json& value, std::string place)
     : JsonObject(value, std::move(place), std::string()) {}
@@ -112,7 +132,8 @@ const Json* JsonObject::find(std::string_view key) const {
 }
 
 std::string JsonObject::path_of(std::string_view key) const {
-  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+  // Some keys come out of the file: tensor names, tokens.
+  return path_.empty() ? escaped(key) : fmt::format("{}.{}", path_, escaped(key));
 }
 
 void JsonObject::fail_wanted(std::string_view key, std::string_view wanted) const {

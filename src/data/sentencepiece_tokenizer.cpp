@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "data/quiet_sentencepiece.h"
 #include "data/sentencepiece_model.h"
 #include "data/tokenizer.h"
@@ -29,7 +30,7 @@ int32_t byte_value(const SentencePieceModel::Piece& piece, std::string_view plac
   for (int byte = 0; byte < 256; ++byte) {
     if (piece.text == fmt::format("<0x{:02X}>", byte)) return byte;
   }
-  fail("{}: wanted a byte piece like <0x0A>, got \"{}\"", place, piece.text);
+  fail("{}: wanted a byte piece like <0x0A>, got {}", place, json_quoted(piece.text));
 }
 
 std::string bytes_of_piece(const SentencePieceModel& model,
@@ -87,6 +88,11 @@ class SentencePieceTokenizer final : public Tokenizer {
   int32_t vocab_size() const override { return static_cast<int32_t>(bytes_.size()); }
   std::optional<int32_t> bos() const override { return special(processor_.bos_id()); }
   std::optional<int32_t> eos() const override { return special(processor_.eos_id()); }
+  std::optional<int32_t> token_id(std::string_view content) const override {
+    const int id = processor_.PieceToId(content);  // of the unknown piece where there is none
+    if (id < 0 || processor_.IdToPiece(id) != content) return std::nullopt;
+    return id;
+  }
   std::string name() const override { return name_; }
   bool exact() const override { return exact_; }
   std::string file_name() const override { return "tokenizer.model"; }
@@ -117,7 +123,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string file, std::string pla
   quiet_sentencepiece();
   try {
     const auto status = processor_.LoadFromSerializedProto(file_);
-    if (!status.ok()) fail("{}: {}", place_, status.ToString());
+    if (!status.ok()) fail("{}: {}", place_, json_quoted(status.ToString()));
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const Error&) {

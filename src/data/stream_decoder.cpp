@@ -5,12 +5,19 @@
 namespace zaya {
 
 std::string StreamDecoder::push(int32_t id) {
-  std::string_view bytes = tokenizer_.bytes_of(id);
-  if (at_start_ && !bytes.empty()) {
-    if (tokenizer_.adds_leading_space() && bytes.starts_with(' ')) bytes.remove_prefix(1);
-    at_start_ = false;
-  }
-  waiting_ += bytes;
+  decoder_->push(id, waiting_);
+  return whole_characters();
+}
+
+std::string StreamDecoder::finish() {
+  decoder_->finish(waiting_);
+  std::string text = whole_characters();
+  if (!waiting_.empty()) text += kReplacementCharacter;
+  waiting_.clear();
+  return text;
+}
+
+std::string StreamDecoder::whole_characters() {
   std::string text;
   std::string_view rest = waiting_;
   while (!rest.empty()) {
@@ -20,13 +27,6 @@ std::string StreamDecoder::push(int32_t id) {
     rest.remove_prefix(step.bytes);
   }
   waiting_.erase(0, waiting_.size() - rest.size());
-  return text;
-}
-
-std::string StreamDecoder::finish() {
-  std::string text(waiting_.empty() ? "" : kReplacementCharacter);
-  waiting_.clear();
-  at_start_ = false;
   return text;
 }
 

@@ -1,13 +1,18 @@
 #include "data/tokenizer.h"
 
+#include <utility>
+
 #include "core/error.h"
 #include "core/file.h"
-#include "core/json.h"
+#include "data/hf_tokenizer.h"
 
 namespace zaya {
 
 namespace {
 
+constexpr char kHfName[] = "tokenizer.json";
+constexpr char kHfConfigName[] = "tokenizer_config.json";
+constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
 constexpr char kModelName[] = "tokenizer.model";
 constexpr char kByteName[] = "tokenizer.byte";
 constexpr char kByteFile[] =
@@ -44,13 +49,38 @@ std::unique_ptr<Tokenizer> open_byte_file(const fs::path& path) {
   return make_byte_tokenizer();
 }
 
-std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
-  if (fs::exists(folder / kModelName)) return open_tokenizer((folder / kModelName).string());
-  if (fs::exists(folder / kByteName)) return open_byte_file(folder / kByteName);
-  const bool has_json = fs::exists(folder / "tokenizer.json");
-  fail("{}: wanted {} or {}, got neither{}", folder.string(), kModelName, kByteName,
-       has_json ? " (tokenizer.json is not supported yet)" : "");
+std::unique_ptr<Tokenizer> open_hf_file(const fs::path& path) {
+  const fs::path config = path.parent_path() / kHfConfigName;
+  HfConfigFile config_file;
+  if (fs::exists(config)) config_file = {read_file(config, kMaxConfigBytes), config.string()};
+  return make_hf_tokenizer(read_file(path, kMaxModelBytes), path.string(), std::move(config_file));
 }
+
+std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
+  for (const char* name : {kHfName, kModelName, kByteName}) {
+    if (fs::exists(folder / name)) return open_tokenizer((folder / name).string());
+  }
+  fail("{}: wanted {}, {} or {}, got none of them", folder.string(), kHfName, kModelName,
+       kByteName);
+}
+
+// The bytes that ids stand for, one after the other.
+class BytesDecoder final : public IdDecoder {
+ public:
+  BytesDecoder(const Tokenizer& tokenizer, bool continues)
+      : tokenizer_(tokenizer), drops_space_(!continues && tokenizer.adds_leading_space()) {}
+  void push(int32_t id, std::string& text) override {
+    std::string_view bytes = tokenizer_.bytes_of(id);
+    if (bytes.empty()) return;
+    if (std::exchange(drops_space_, false) && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    text += bytes;
+  }
+  void finish(std::string&) override { drops_space_ = false; }
+
+ private:
+  const Tokenizer& tokenizer_;
+  bool drops_space_;
+};
 
 }  // namespace
 
@@ -62,12 +92,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& what) {
   std::error_code ignored;  // an unreadable path is reported by read_file below
   if (fs::is_directory(path, ignored)) return open_folder(path);
   if (path.filename() == kByteName) return open_byte_file(path);
-  if (path.extension() == ".json") {
-    fail(
-        "{}: tokenizer.json is not supported yet; wanted a SentencePiece .model file, a folder "
-        "with tokenizer.model, or the word byte",
-        what);
-  }
+  if (path.extension() == ".json") return open_hf_file(path);
   return make_sentencepiece_tokenizer(read_file(path, kMaxModelBytes), what);
 }
 
@@ -78,11 +103,34 @@ std::string_view Tokenizer::bytes_of(int32_t id) const {
   return bytes_[static_cast<size_t>(id)];
 }
 
-std::string Tokenizer::decode(std::span<const int32_t> ids) const {
+std::string Tokenizer::decode(std::span<const int32_t> ids, SpecialTokens special) const {
   std::string text;
-  for (const int32_t id : ids) text += bytes_of(id);
-  if (adds_leading_space_ && text.starts_with(' ')) text.erase(0, 1);
+  const auto out = decoder(false, special);
+  for (const int32_t id : ids) out->push(id, text);
+  out->finish(text);
   return text;
+}
+
+std::unique_ptr<IdDecoder> Tokenizer::decoder(bool continues, SpecialTokens) const {
+  return std::make_unique<BytesDecoder>(*this, continues);
+}
+
+std::vector<int32_t> Tokenizer::encode_document(std::string_view text) const {
+  std::vector<int32_t> ids = encode(text);
+  if (bos()) ids.insert(ids.begin(), *bos());
+  return ids;
+}
+
+std::optional<int32_t> Tokenizer::token_id(std::string_view content) const {
+  for (int32_t id = 0; id < vocab_size() && !content.empty(); ++id) {
+    if (bytes_of(id) == content) return id;
+  }
+  return std::nullopt;
+}
+
+const std::string& Tokenizer::config_bytes() const {
+  static const std::string none;
+  return none;
 }
 
 std::string Tokenizer::description() const {
@@ -94,6 +142,8 @@ std::string Tokenizer::description() const {
 
 void save_tokenizer(const Tokenizer& tokenizer, const fs::path& folder) {
   write_file_durably(folder / tokenizer.file_name(), tokenizer.file_bytes());
+  if (!tokenizer.config_bytes().empty())
+    write_file_durably(folder / kHfConfigName, tokenizer.config_bytes());
 }
 
 }  // namespace zaya

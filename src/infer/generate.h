@@ -1,34 +1,47 @@
 #pragma once
-// Text from a model: the prompt once through, then a token at a time until it ends.
+// Texts from a model: each prompt once through, then a token at a time, several side by side. A
+// text's bits do not depend on the others.
 
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "data/tokenizer.h"
-#include "infer/sampler.h"
+#include "infer/writer.h"
 #include "model/zaya.h"
 
 namespace zaya {
 
 struct GenerateOptions {
-  int64_t max_tokens = 256;
   SamplingOptions sampling;
+  WriteOptions write;
+  int64_t batch = 16;  // prompts at a time, at most
 };
 
 struct Generation {
   std::string text;  // without the prompt
   int64_t prompt_tokens = 0;
-  int64_t new_tokens = 0;
+  int64_t new_tokens = 0;    // one that ended the text among them
+  int64_t decode_steps = 0;  // runs of the model after the prompt
   double prompt_seconds = 0;
   double decode_seconds = 0;
-  bool ended = false;  // the model said the document is over (eos)
+  Stopped stopped = Stopped::not_yet;  // not_yet: never begun, because of an interruption
 };
 
-// Encodes bos + prompt, runs it, and samples. `on_text` receives whole characters as they become
-// certain; returning false stops. Errors when the tokenizer does not belong to the model.
-Generation generate(Context& ctx, Zaya& model, const Tokenizer& tokenizer, std::string_view prompt,
-                    const GenerateOptions& options,
-                    const std::function<bool(std::string_view)>& on_text);
+struct GenerateHooks {
+  // Text of prompt `index` as it becomes certain.
+  std::function<void(size_t index, std::string_view text)> on_text = [](size_t, auto) {};
+  std::function<void(size_t index, const Generation& done)> on_done = [](size_t, const auto&) {};
+  // Asked often; true stops everything.
+  std::function<bool()> interrupted = [] { return false; };
+};
+
+// Error when the tokenizer has tokens that the model has not.
+void check_belongs(const Tokenizer& tokenizer, const ModelConfig& config);
+
+// Prompts as token ids, each of at least one token and fewer than the model's longest sequence: an
+// Error otherwise, before anything runs. Each text is sampled as if its prompt were the only one.
+std::vector<Generation> generate(Context& ctx, const Zaya& model, const Tokenizer& tokenizer,
+                                 const std::vector<std::vector<int32_t>>& prompts,
+                                 const GenerateOptions& options, const GenerateHooks& hooks);
 
 }  // namespace zaya

@@ -2,64 +2,139 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "core/error.h"
 #include "core/random.h"
 
 namespace zaya {
 namespace {
 
-int32_t likeliest(std::span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
+constexpr float kMaxBias = 1e6f;
+constexpr float kMaxPenalty = 100.0f;
 
-// How many of the leading weights together reach `share` of their sum.
-size_t nucleus(std::span<const double> weights, double share) {
-  const double wanted = share * std::accumulate(weights.begin(), weights.end(), 0.0);
-  double sum = 0;
-  for (size_t i = 0; i < weights.size(); ++i)
-    if ((sum += weights[i]) >= wanted) return i + 1;
-  return weights.size();
+// The least whole number of at least `part` of the sum, from 1 to the sum.
+uint64_t part_of(uint64_t sum, float part) {
+  const double wanted = std::ceil(static_cast<double>(sum) * static_cast<double>(part));
+  return wanted >= static_cast<double>(sum) ? sum
+                                            : std::max<uint64_t>(1, static_cast<uint64_t>(wanted));
 }
 
 }  // namespace
 
-void check_sampling(const SamplingOptions& o) {
-  if (!(o.temperature >= 0) || !std::isfinite(o.temperature))
-    fail("--temperature: wanted 0 or more, got {}", o.temperature);
-  if (o.top_k < 0) fail("--top-k: wanted 0 (all) or more, got {}", o.top_k);
-  if (!(o.top_p > 0) || o.top_p > 1)
-    fail("--top-p: wanted more than 0 and at most 1, got {}", o.top_p);
+std::string flag_name(std::string_view field) {
+  std::string name = "--" + std::string(field);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
 }
 
-int32_t TokenSampler::next(const Tensor& tensor) {
-  const std::span<const float> logits(tensor.as<float>(), static_cast<size_t>(tensor.size()));
-  if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
-    fail("the model's logits are not finite: its weights are damaged, or bf16 overflowed");
-  if (options_.temperature == 0) return likeliest(logits);
-
-  order_.resize(logits.size());
-  std::iota(order_.begin(), order_.end(), 0);
-  const auto likelier = [&](int32_t a, int32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+void check_sampling(const SamplingOptions& o,
+                    const std::function<std::string(std::string_view)>& name) {
+  const auto wanted = [&](bool holds, std::string_view field, std::string_view what, auto value) {
+    if (!holds) fail("{}: wanted {}, got {}", name(field), what, value);
   };
-  if (options_.top_k > 0 && options_.top_k < static_cast<int64_t>(order_.size())) {
-    std::partial_sort(order_.begin(), order_.begin() + options_.top_k, order_.end(), likelier);
-    order_.resize(static_cast<size_t>(options_.top_k));
-  } else {
-    std::sort(order_.begin(), order_.end(), likelier);
-  }
-  const double top = logits[order_.front()];
-  weights_.resize(order_.size());
-  for (size_t i = 0; i < order_.size(); ++i)
-    weights_[i] = std::exp((logits[order_[i]] - top) / static_cast<double>(options_.temperature));
+  wanted(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", "0 or more",
+         o.temperature);
+  wanted(o.top_k >= 0, "top_k", "0 (all) or more", o.top_k);
+  wanted(o.top_p > 0 && o.top_p <= 1, "top_p", "more than 0 and at most 1", o.top_p);
+  wanted(o.min_p >= 0 && o.min_p <= 1, "min_p", "0 to 1", o.min_p);
+  wanted(o.repetition_penalty >= 1 / kMaxPenalty && o.repetition_penalty <= kMaxPenalty,
+         "repetition_penalty", fmt::format("{} to {}", 1 / kMaxPenalty, kMaxPenalty),
+         o.repetition_penalty);
+  for (const LogitBias& b : o.logit_bias)
+    wanted(b.bias == -INFINITY || std::abs(b.bias) <= kMaxBias, "logit_bias",
+           fmt::format("-inf, or {} to {}", -kMaxBias, kMaxBias), b.bias);
+}
 
-  const size_t kept = nucleus(weights_, options_.top_p);
-  const double total = std::accumulate(weights_.begin(), weights_.begin() + kept, 0.0);
-  double left = Random(options_.seed, "sampling").uniform(draws_++) * total;
-  for (size_t i = 0; i + 1 < kept; ++i)
-    if ((left -= weights_[i]) < 0) return order_[i];
-  return order_[kept - 1];
+TokenSampler::TokenSampler(SamplingOptions options, int32_t tokens)
+    : options_(std::move(options)),
+      seen_(static_cast<size_t>(tokens)),
+      x_(static_cast<size_t>(tokens)),
+      shares_(static_cast<size_t>(tokens)) {
+  for (const LogitBias& b : options_.logit_bias) ZAYA_REQUIRE(b.id >= 0 && b.id < tokens);
+}
+
+void TokenSampler::see(std::span<const int32_t> ids) {
+  for (const int32_t id : ids) {
+    if (id < 0 || static_cast<size_t>(id) >= seen_.size() || seen_[static_cast<size_t>(id)])
+      continue;
+    seen_[static_cast<size_t>(id)] = 1;
+    seen_ids_.push_back(id);
+  }
+}
+
+void TokenSampler::forget() {
+  for (const int32_t id : seen_ids_) seen_[static_cast<size_t>(id)] = 0;
+  seen_ids_.clear();
+}
+
+int32_t TokenSampler::next(const Tensor& logits) {
+  ZAYA_REQUIRE(logits.size() >= static_cast<int64_t>(x_.size()));
+  prepare({logits.as<float>(), x_.size()});
+  const int32_t id = options_.temperature == 0 ? largest_.first_top() : draw();
+  see({&id, 1});
+  return id;
+}
+
+void TokenSampler::prepare(std::span<const float> logits) {
+  if (!copy_finite(x_, logits))
+    fail("the model's logits are not finite: its weights are damaged, or bf16 overflowed");
+  for (const LogitBias& b : options_.logit_bias) x_[static_cast<size_t>(b.id)] += b.bias;
+  if (const float penalty = options_.repetition_penalty; penalty != 1) {
+    for (const int32_t id : seen_ids_) {
+      float& x = x_[static_cast<size_t>(id)];
+      x = x < 0 ? x * penalty : x / penalty;
+    }
+  }
+  largest_.build(x_);
+  if (largest_.top() == -INFINITY) fail("--logit-bias: forbids every token");
+}
+
+bool TokenSampler::limits_count() const {
+  return options_.top_k > 0 && options_.top_k < static_cast<int64_t>(x_.size());
+}
+
+int32_t TokenSampler::draw() {
+  const bool few = limits_count();
+  if (few) {
+    weigh_largest();
+  } else {
+    shares_.build(x_, largest_.top(), options_.temperature, weight_of(options_.min_p));
+    all_ = shares_.all();
+    heavy_ = shares_.heavy();
+  }
+  const auto ranked = [&](uint64_t at) {
+    return few ? ranked_at(candidates_, at) : shares_.ranked_at(at);
+  };
+  // Ranked by weight, top_p and min_p each keep a leading run: the shorter one counts.
+  uint64_t kept = heavy_;
+  if (options_.top_p < 1) {
+    const Ranked last = ranked(part_of(all_, options_.top_p) - 1);
+    kept = std::min(kept, last.begin + last.candidate.weight);
+  }
+  return ranked(Random(options_.seed, "sampling").below(draws_++, kept)).candidate.id;
+}
+
+void TokenSampler::weigh_largest() {
+  const int64_t k = options_.top_k;
+  largest_.gather(largest_.bound_of(k), positions_);
+  const auto larger = [&](int32_t a, int32_t b) {
+    const float x = x_[static_cast<size_t>(a)], y = x_[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  if (static_cast<int64_t>(positions_.size()) > k) {
+    std::nth_element(positions_.begin(), positions_.begin() + k, positions_.end(), larger);
+    positions_.resize(static_cast<size_t>(k));
+  }
+  const uint64_t limit = weight_of(options_.min_p);
+  all_ = heavy_ = 0;
+  candidates_.clear();
+  for (const int32_t id : positions_) {
+    const float below = x_[static_cast<size_t>(id)] - largest_.top();
+    const uint64_t weight = weight_of(exp_of_negative(below / options_.temperature));
+    candidates_.push_back({weight, id});
+    all_ += weight;
+    if (weight >= limit) heavy_ += weight;
+  }
 }
 
 }  // namespace zaya

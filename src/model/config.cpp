@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "model/parameters.h"
+#include "core/error.h"
 
 namespace zaya {
 namespace {
@@ -75,18 +75,6 @@ void check_config(const ModelConfig& c, const std::string& place) {
   }
   if (!(c.initializer_range > 0) || !(c.initializer_range < 10))
     fail("{}: initializer_range: wanted a positive number, got {}", place, c.initializer_range);
-}
-
-ParameterCounts count_parameters(const ModelConfig& config) {
-  ParameterCounts counts;
-  for (const ParameterSpec& spec : parameter_specs(config)) {
-    const int64_t size = spec.shape.size();
-    counts.total += size;
-    if (spec.role == Role::embedding) continue;
-    counts.without_embeddings += size;
-    counts.active += spec.per_expert ? size / config.num_experts : size;
-  }
-  return counts;
 }
 
 }  // namespace zaya

@@ -247,4 +247,16 @@ void Parameters::refresh_compute(Context& ctx) {
       convert(ctx, laid_end_to_end(parameter), parameter.weight);
 }
 
+ParameterCounts count_parameters(const ModelConfig& config) {
+  ParameterCounts counts;
+  for (const ParameterSpec& spec : parameter_specs(config)) {
+    const int64_t size = spec.shape.size();
+    counts.total += size;
+    if (spec.role == Role::embedding) continue;
+    counts.without_embeddings += size;
+    counts.active += spec.per_expert ? size / config.num_experts : size;
+  }
+  return counts;
+}
+
 }  // namespace zaya

@@ -130,8 +130,27 @@ TEST(JsonObject, LongValuesAreShortenedInMessages) {
   EXPECT_LT(error.size(), 200u);
 }
 
+TEST(JsonObject, LongValuesAreNotCutInsideACharacter) {
+  for (int before = 0; before < 4; ++before) {
+    const std::string text = std::string(before, 'x') + std::string(40, '-');
+    std::string value;
+    for (int i = 0; i < 40; ++i) value += "\xf0\x9f\x98\x80";
+    const std::string error = integer_error("\"" + text + value + "\"");
+    EXPECT_THAT(error, ::testing::EndsWith("\xf0\x9f\x98\x80...")) << before;
+  }
+}
+
+TEST(JsonObject, KeysOutOfTheFileAreEscapedInMessages) {
+  EXPECT_EQ(read_error(R"({"m": {"\u001b[2J": 1}})",
+                       [](const JsonObject& object) { object.object("m").string("\x1b[2J"); }),
+            R"(config.json: m.\u001b[2J: wanted a string, got 1)");
+}
+
 TEST(JsonQuoted, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(json_quoted("a\x1b[2J\n"), R"("a\u001b[2J\n")");
+  EXPECT_EQ(json_quoted("a\x7f"), R"("a\u007f")");
+  EXPECT_THAT(parse_error("{\"a\x7f\": 1, \"a\x7f\": 1}"), HasSubstr(R"("a\u007f")"));
+  EXPECT_THAT(parse_error("{\"a\x7f\" 1}"), Not(HasSubstr("\x7f")));
   EXPECT_THAT(json_quoted("\xff"), Not(HasSubstr("\xff")));
 }
 

@@ -91,6 +91,7 @@ TEST(HostileModel, RefusesBrokenPieces) {
   EXPECT_TRUE(contains(error_for(kUnknown + piece("a", 77)), "piece type"));
   EXPECT_TRUE(contains(error_for(kUnknown + piece("a", 1) + piece("a", 1)), "m.model"));
   EXPECT_TRUE(contains(error_for(kUnknown + piece("<0x4G>", 6)), "byte piece"));
+  EXPECT_TRUE(contains(error_for(kUnknown + piece("\x1b[2J", 6)), R"("\u001b[2J")"));
 }
 
 TEST(HostileModel, RefusesAScoreThatIsNoNumber) {

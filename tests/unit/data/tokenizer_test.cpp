@@ -208,11 +208,22 @@ TEST(Tokenizer, ACheckpointFolderCarriesTheByteTokenizerToo) {
   EXPECT_EQ(open_tokenizer(checkpoint.path())->name(), "byte");
 }
 
-TEST(Tokenizer, SaysWhatItSupportsInsteadOfTokenizerJson) {
+TEST(Tokenizer, AFolderWithoutOneNamesTheFilesItCouldHave) {
   const TemporaryFolder empty;
-  const std::string json = empty.file("tokenizer.json", "{}");
-  EXPECT_TRUE(contains(error_of([&] { open_tokenizer(json); }), "SentencePiece .model"));
-  EXPECT_TRUE(contains(error_of([&] { open_tokenizer(empty.path()); }), "tokenizer.json is not"));
+  EXPECT_TRUE(contains(error_of([&] { open_tokenizer(empty.path()); }),
+                       "wanted tokenizer.json, tokenizer.model or tokenizer.byte"));
+}
+
+TEST(Tokenizer, FindsATokenByItsContent) {
+  EXPECT_EQ(learnt().token_id("<s>"), 1);
+  EXPECT_EQ(learnt().token_id("<0x41>"), 3 + 0x41);
+  EXPECT_EQ(learnt().token_id("no such token"), std::nullopt);
+  EXPECT_EQ(learnt().token_id(""), std::nullopt);
+  EXPECT_EQ(make_byte_tokenizer()->token_id("a"), 'a');
+}
+
+TEST(Tokenizer, ADocumentBeginsWithBos) {
+  EXPECT_EQ(make_byte_tokenizer()->encode_document("a"), (std::vector<int32_t>{256, 'a'}));
 }
 
 TEST(Tokenizer, RefusesIdsOutsideItsVocabulary) {

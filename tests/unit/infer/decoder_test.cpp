@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "infer/sampler.h"
 #include "support/oracle.h"
 #include "support/tiny_model.h"
 
@@ -158,40 +157,6 @@ TEST(Decoder, RefusesMoreThanItsCapacity) {
   Decoder decoder(model, 1, 4);
   EXPECT_THROW(feed(ctx, decoder, TinyBatch(model.config(), {5}).ids), ContractError);
 }
-
-std::vector<int32_t> draw(std::vector<float> logits, const SamplingOptions& options, int count) {
-  TokenSampler sampler(options);
-  std::vector<int32_t> drawn;
-  const auto size = static_cast<int64_t>(logits.size());
-  for (int i = 0; i < count; ++i)
-    drawn.push_back(sampler.next(Tensor(logits.data(), DType::f32, {1, size})));
-  return drawn;
-}
-
-TEST(TokenSampler, TemperatureZeroTakesTheLikeliest) {
-  EXPECT_EQ(draw({0, 3, 1, 3}, {.temperature = 0}, 2), (std::vector<int32_t>{1, 1}));
-}
-
-TEST(TokenSampler, FrequenciesFollowTheProbabilities) {
-  // Probabilities 1/2, 1/4, 1/4.
-  const auto drawn = draw({std::log(2.0f), 0, 0}, {.temperature = 1}, 4000);
-  EXPECT_NEAR(std::count(drawn.begin(), drawn.end(), 0), 2000, 160);  // five standard deviations
-  EXPECT_NEAR(std::count(drawn.begin(), drawn.end(), 2), 1000, 140);
-}
-
-TEST(TokenSampler, TopKAndTopPKeepTheLikeliestOnly) {
-  for (int32_t id : draw({5, 4, 3, 2}, {.temperature = 10, .top_k = 2}, 200)) EXPECT_LT(id, 2);
-  // Probabilities about 0.64, 0.24, 0.09, 0.03: 0.8 needs the first two.
-  for (int32_t id : draw({5, 4, 3, 2}, {.temperature = 1, .top_p = 0.8f}, 200)) EXPECT_LT(id, 2);
-}
-
-TEST(TokenSampler, EqualSeedsGiveEqualTokens) {
-  const std::vector<float> logits(50, 0.0f);
-  EXPECT_EQ(draw(logits, {.seed = 3}, 20), draw(logits, {.seed = 3}, 20));
-  EXPECT_NE(draw(logits, {.seed = 3}, 20), draw(logits, {.seed = 4}, 20));
-}
-
-TEST(TokenSampler, RefusesLogitsThatAreNotFinite) { EXPECT_THROW(draw({0, NAN}, {}, 1), Error); }
 
 }  // namespace
 }  // namespace zaya
