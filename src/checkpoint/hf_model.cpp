@@ -107,7 +107,11 @@ Zaya open_model(Context& ctx, const fs::path& folder, const OpenOptions& options
     else
       load_weight(ctx, p.weight, p.spec.name, stored, *tensors);
   }
-  return Zaya(file.config, options.compute, std::move(parameters));
+  DType natural = DType::f32;
+  for (const Parameter& p : parameters.all())
+    if (is_product_weight(p.spec.role) && p.matrix().format() != WeightFormat::f32)
+      natural = DType::bf16;
+  return Zaya(file.config, options.compute.value_or(natural), std::move(parameters));
 }
 
 FileSums save_parameters(const fs::path& file, const Parameters& parameters, DType dtype) {

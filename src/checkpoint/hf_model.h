@@ -2,6 +2,8 @@
 // A model folder: config.json and model.safetensors (or shards with an index), in either layout,
 // its weights float or codes.
 
+#include <optional>
+
 #include "checkpoint/layout.h"
 #include "checkpoint/safetensors.h"
 #include "model/zaya.h"
@@ -28,7 +30,8 @@ Zaya load_model(Context& ctx, const std::filesystem::path& folder, DType compute
                 Gradients gradients);
 
 struct OpenOptions {
-  DType compute = DType::f32;  // the format of activations: f32 or bf16
+  // The format of activations: f32 or bf16. Not said: f32 for weights in f32, bf16 for others.
+  std::optional<DType> compute;
 };
 
 // A model to run. Matrices and embeddings stay where they are in the mapped files, f32, bf16 or

@@ -10,6 +10,7 @@ void add_generate_command(CLI::App& app);
 void add_chat_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
 void add_pack_command(CLI::App& app);
+void add_eval_command(CLI::App& app);
 void add_parity_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_convert_command(CLI::App& app);

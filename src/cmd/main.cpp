@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
   add_chat_command(app);
   add_tokenizer_command(app);
   add_pack_command(app);
+  add_eval_command(app);
   add_parity_command(app);
   add_inspect_command(app);
   add_convert_command(app);

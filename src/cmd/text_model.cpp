@@ -13,8 +13,10 @@ void add_model_flags(CLI::App& command, TextModelFlags& flags) {
   command.add_option("--model", flags.model, "model folder, checkpoint or run")->required();
   command.add_option("--tokenizer", flags.tokenizer,
                      "tokenizer, where the model's folder holds none");
-  command.add_option("--dtype", flags.dtype, "compute format")
-      ->check(CLI::IsMember({"f32", "bf16"}))
+  command
+      .add_option("--dtype", flags.dtype,
+                  "format of activations; auto: f32 for weights in f32, bf16 for others")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
 }
 
@@ -31,8 +33,9 @@ TextModel open_text_model(const TextModelFlags& flags) {
 }
 
 Zaya load_weights(Context& ctx, const TextModelFlags& flags, const TextModel& model) {
-  return load_model(ctx, model.folder, flags.dtype == "bf16" ? DType::bf16 : DType::f32,
-                    Gradients::none);
+  OpenOptions options;
+  if (flags.dtype != "auto") options.compute = flags.dtype == "bf16" ? DType::bf16 : DType::f32;
+  return open_model(ctx, model.folder, options);
 }
 
 double rate(int64_t count, double seconds) {

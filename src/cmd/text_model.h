@@ -12,7 +12,7 @@ namespace zaya {
 struct TextModelFlags {
   std::string model;
   std::string tokenizer;
-  std::string dtype = "f32";
+  std::string dtype = "auto";
 };
 void add_model_flags(CLI::App& command, TextModelFlags& flags);
 
