@@ -213,7 +213,7 @@ def check_data_for_the_recipe(program, recipe):
     refused("model.vocab_size: wanted at least the tokenizer's 258 tokens, got 100",
             "model.vocab_size=100")
     refused(["none.model", "No such file"], f"tokenizer.path={program.scratch}/none.model")
-    refused("wanted tokenizer.model or tokenizer.byte", f"tokenizer.path={program.scratch}")
+    refused("wanted tokenizer.json, tokenizer.model or tokenizer.byte", f"tokenizer.path={program.scratch}")
 
 
 def check_ids_beyond_the_vocabulary(program, recipe):
