@@ -17,13 +17,14 @@ COMMANDS = ["train", "generate", "tokenizer", "tokenizer train", "tokenizer enco
 def check_usage(program):
     """Bad usage exits with 2 and says what was wanted."""
     for arguments, said in (
-            ([], "wanted one of train, generate, tokenizer, pack, parity, inspect, bench, got nothing"),
+            ([], "wanted one of train, generate, chat, tokenizer, pack, eval, parity, inspect, convert, "
+                 "bench, got nothing"),
             (["trian"], 'got "trian"'),
             (["train"], "RECIPE is required"),
             (["tokenizer"], "wanted one of train, encode, decode"),
             (["tokenizer", "learn"], 'got "learn"'),
             (["train", "r.toml", "--fast"], "--fast"),
-            (["generate", "--model", "m"], "--prompt is required"),
+            (["generate", "--model", "m"], "--prompt or --prompts is required"),
             (["generate", "--model", "m", "--prompt", "p", "--max-tokens", "0"], "--max-tokens"),
             (["generate", "--model", "m", "--prompt", "p", "--temperature", "hot"], "--temperature"),
             (["generate", "--model", "m", "--prompt", "p", "--dtype", "f8"], "--dtype"),
