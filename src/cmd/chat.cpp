@@ -33,7 +33,7 @@ void run(const Options& options) {
   if (!options.load.empty()) conversation.load(messages, options.load);
   if (!options.system.empty()) conversation.reset(options.system);
   note_interrupts();
-  const auto input = make_line_reader();
+  const auto input = make_line_input();
   ChatSession session(conversation, *input);
   session.run();
   print_figures(session.figures());

@@ -20,7 +20,7 @@ constexpr std::string_view kHelp =
 
 }  // namespace
 
-ChatSession::ChatSession(Conversation& conversation, LineReader& input)
+ChatSession::ChatSession(Conversation& conversation, LineInput& input)
     : conversation_(conversation), input_(input) {}
 
 void ChatSession::run() {

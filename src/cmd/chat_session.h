@@ -9,7 +9,7 @@ namespace zaya {
 
 class ChatSession {
  public:
-  ChatSession(Conversation& conversation, LineReader& input);
+  ChatSession(Conversation& conversation, LineInput& input);
 
   // Until /quit or the end of the input.
   void run();
@@ -26,7 +26,7 @@ class ChatSession {
   void note(const std::string& text) const;
 
   Conversation& conversation_;
-  LineReader& input_;
+  LineInput& input_;
   TextFigures figures_;
 };
 

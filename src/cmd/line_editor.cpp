@@ -34,7 +34,7 @@ ssize_t read_input(char* to, size_t size) {
   }
 }
 
-class PipeReader final : public LineReader {
+class PipeInput final : public LineInput {
  public:
   InputLine read(const std::string&) override {
     while (true) {
@@ -73,9 +73,9 @@ void use_utf8() {
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-class TerminalReader final : public LineReader {
+class TerminalInput final : public LineInput {
  public:
-  TerminalReader() {
+  TerminalInput() {
     use_utf8();
     history_ = history_init();
     HistEvent event;
@@ -84,21 +84,21 @@ class TerminalReader final : public LineReader {
     editor_ = el_init("zaya", stdin, stdout, stderr);
     if (!editor_) fail("cannot edit lines in this terminal");
     el_set(editor_, EL_CLIENTDATA, this);
-    el_set(editor_, EL_PROMPT, &TerminalReader::prompt_of);
+    el_set(editor_, EL_PROMPT, &TerminalInput::prompt_of);
     el_set(editor_, EL_EDITOR, "emacs");
     el_set(editor_, EL_HIST, history, history_);
-    el_set(editor_, EL_GETCFN, &TerminalReader::read_character);
+    el_set(editor_, EL_GETCFN, &TerminalInput::read_character);
     el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_set(editor_, EL_BIND, "\\e[3~", "ed-delete-next-char", nullptr);
     el_set(editor_, EL_BIND, "\\e[1;5C", "em-next-word", nullptr);
     el_set(editor_, EL_BIND, "\\e[1;5D", "ed-prev-word", nullptr);
     el_source(editor_, nullptr);  // ~/.editrc
   }
-  ~TerminalReader() override {
+  ~TerminalInput() override {
     el_end(editor_);
     history_end(history_);
   }
-  TerminalReader(const TerminalReader&) = delete;
+  TerminalInput(const TerminalInput&) = delete;
 
   InputLine read(const std::string& prompt) override {
     prompt_ = prompt;
@@ -123,8 +123,8 @@ class TerminalReader final : public LineReader {
   bool is_terminal() const override { return true; }
 
  private:
-  static TerminalReader& of(EditLine* editor) {
-    TerminalReader* self = nullptr;
+  static TerminalInput& of(EditLine* editor) {
+    TerminalInput* self = nullptr;
     el_get(editor, EL_CLIENTDATA, &self);
     return *self;
   }
@@ -157,9 +157,9 @@ class TerminalReader final : public LineReader {
 
 }  // namespace
 
-std::unique_ptr<LineReader> make_line_reader() {
-  if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) return std::make_unique<TerminalReader>();
-  return std::make_unique<PipeReader>();
+std::unique_ptr<LineInput> make_line_input() {
+  if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) return std::make_unique<TerminalInput>();
+  return std::make_unique<PipeInput>();
 }
 
 }  // namespace zaya

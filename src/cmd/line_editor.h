@@ -16,9 +16,9 @@ struct InputLine {
   bool dropped_text = false;  // interrupted: there was some
 };
 
-class LineReader {
+class LineInput {
  public:
-  virtual ~LineReader() = default;
+  virtual ~LineInput() = default;
   // Shows the prompt (to people) and waits for a line. Ctrl-C counts once note_interrupts() has
   // been called; it is forgotten again here.
   virtual InputLine read(const std::string& prompt) = 0;
@@ -29,6 +29,6 @@ class LineReader {
 };
 
 // An editor when standard input and output are a terminal.
-std::unique_ptr<LineReader> make_line_reader();
+std::unique_ptr<LineInput> make_line_input();
 
 }  // namespace zaya
