@@ -16,16 +16,7 @@ export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
 say() { printf '\n== %s\n' "$*"; }
 
-say "Packages"
-scripts/setup.sh build
-
-say "Build"
-mkdir -p "$build"
-if [ ! -f "$build/build.ninja" ]; then
-  cmake -S . -B "$build" -G Ninja -DBUILD_TESTING=OFF >"$build/configure.log" 2>&1 ||
-    { tail -n 20 "$build/configure.log" >&2; exit 1; }
-fi
-ninja -C "$build" zaya
+scripts/build.sh
 
 say "Tokenizer and token stores"
 mkdir -p $data
