@@ -17,7 +17,8 @@ COMMANDS = ["train", "generate", "tokenizer", "tokenizer train", "tokenizer enco
 def check_usage(program):
     """Bad usage exits with 2 and says what was wanted."""
     for arguments, said in (
-            ([], "wanted one of train, generate, tokenizer, pack, parity, inspect, bench, got nothing"),
+            ([], "wanted one of train, generate, chat, tokenizer, pack, eval, parity, inspect, "
+                 "convert, bench, got nothing"),
             (["trian"], 'got "trian"'),
             (["train"], "RECIPE is required"),
             (["tokenizer"], "wanted one of train, encode, decode"),
@@ -213,7 +214,7 @@ def check_data_for_the_recipe(program, recipe):
     refused("model.vocab_size: wanted at least the tokenizer's 258 tokens, got 100",
             "model.vocab_size=100")
     refused(["none.model", "No such file"], f"tokenizer.path={program.scratch}/none.model")
-    refused("wanted tokenizer.model or tokenizer.byte", f"tokenizer.path={program.scratch}")
+    refused("wanted tokenizer.json, tokenizer.model or tokenizer.byte", f"tokenizer.path={program.scratch}")
 
 
 def check_ids_beyond_the_vocabulary(program, recipe):

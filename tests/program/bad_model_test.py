@@ -71,7 +71,7 @@ def check_models(program):
     program.refused(*ask, said="model.safetensors")
     program.refused("parity", model, fixture / "reference.safetensors", said="model.safetensors")
     write()
-    program.refused(*ask[:3], "--prompt", "x", said="wanted tokenizer.model or tokenizer.byte")
+    program.refused(*ask[:3], "--prompt", "x", said="wanted tokenizer.json, tokenizer.model or tokenizer.byte")
     program.refused("parity", model, program.scratch / "none.safetensors", said="none.safetensors")
     (model / "model.safetensors").unlink()
     program.refused(*ask, said="wanted model.safetensors")
