@@ -24,7 +24,7 @@ def check_usage(program):
             (["tokenizer"], "wanted one of train, encode, decode"),
             (["tokenizer", "learn"], 'got "learn"'),
             (["train", "r.toml", "--fast"], "--fast"),
-            (["generate", "--model", "m"], "--prompt is required"),
+            (["generate", "--model", "m"], "--prompt or --prompts is required"),
             (["generate", "--model", "m", "--prompt", "p", "--max-tokens", "0"], "--max-tokens"),
             (["generate", "--model", "m", "--prompt", "p", "--temperature", "hot"], "--temperature"),
             (["generate", "--model", "m", "--prompt", "p", "--dtype", "f8"], "--dtype"),
