@@ -73,25 +73,6 @@ void use_utf8() {
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// One character of standard input, for libedit.
-int read_character(EditLine*, wchar_t* to) {
-  std::string bytes;
-  while (true) {
-    char byte;
-    const ssize_t count = read_input(&byte, 1);
-    if (count <= 0) return static_cast<int>(count);
-    bytes += byte;
-    const Utf8Step step = utf8_step(bytes);
-    if (step.kind == Utf8Step::incomplete) continue;
-    std::mbstate_t state{};
-    if (step.kind == Utf8Step::character &&
-        std::mbrtowc(to, bytes.data(), bytes.size(), &state) <= bytes.size())
-      return 1;
-    *to = L'\ufffd';
-    return 1;
-  }
-}
-
 class TerminalReader final : public LineReader {
  public:
   TerminalReader() {
@@ -106,7 +87,7 @@ class TerminalReader final : public LineReader {
     el_set(editor_, EL_PROMPT, &TerminalReader::prompt_of);
     el_set(editor_, EL_EDITOR, "emacs");
     el_set(editor_, EL_HIST, history, history_);
-    el_set(editor_, EL_GETCFN, &read_character);
+    el_set(editor_, EL_GETCFN, &TerminalReader::read_character);
     el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_set(editor_, EL_BIND, "\\e[3~", "ed-delete-next-char", nullptr);
     el_set(editor_, EL_BIND, "\\e[1;5C", "em-next-word", nullptr);
@@ -142,15 +123,36 @@ class TerminalReader final : public LineReader {
   bool is_terminal() const override { return true; }
 
  private:
-  static char* prompt_of(EditLine* editor) {
+  static TerminalReader& of(EditLine* editor) {
     TerminalReader* self = nullptr;
     el_get(editor, EL_CLIENTDATA, &self);
-    return self->prompt_.data();
+    return *self;
+  }
+  static char* prompt_of(EditLine* editor) { return of(editor).prompt_.data(); }
+  static int read_character(EditLine* editor, wchar_t* to) { return of(editor).next(to); }
+  // One character of standard input; U+FFFD for bytes that are none. 0 at the end, -1 and EINTR.
+  int next(wchar_t* to) {
+    while (true) {
+      const Utf8Step step = bytes_.empty() ? Utf8Step{Utf8Step::incomplete, 0} : utf8_step(bytes_);
+      if (step.kind != Utf8Step::incomplete) {
+        std::mbstate_t state{};
+        if (step.kind == Utf8Step::invalid ||
+            std::mbrtowc(to, bytes_.data(), step.bytes, &state) != step.bytes)
+          *to = bytes_[0] == 0 ? L'\0' : L'\ufffd';
+        bytes_.erase(0, step.bytes);
+        return 1;
+      }
+      char byte;
+      const ssize_t count = read_input(&byte, 1);
+      if (count <= 0) return static_cast<int>(count);
+      bytes_ += byte;
+    }
   }
 
   EditLine* editor_ = nullptr;
   History* history_ = nullptr;
   std::string prompt_;
+  std::string bytes_;  // read, and no whole character yet
 };
 
 }  // namespace

@@ -100,19 +100,23 @@ Ranked ranked_at(std::span<Candidate> candidates, uint64_t at) {
 
 void Shares::sum_groups(uint64_t least) {
   std::fill(std::begin(sums_), std::end(sums_), 0);
+  grouped_ = 0;
   maxima_.gather(share_of(least), positions_);
-  for (const int32_t id : positions_)
-    if (const uint64_t weight = weight_of(shares_[static_cast<size_t>(id)]); weight > 0)
-      sums_[group_of(weight)] += weight;
+  for (const int32_t id : positions_) {
+    const uint64_t weight = weight_of(shares_[static_cast<size_t>(id)]);
+    if (weight < least) continue;
+    sums_[group_of(weight)] += weight;
+    grouped_ += weight;
+  }
 }
 
 Ranked Shares::ranked_at(uint64_t at) {
   ZAYA_REQUIRE(at < all_);
-  if (grouped_ <= at) {
-    // Lighter ones weigh less together than what lies behind `at`.
-    sum_groups(std::max<uint64_t>(1, (all_ - (at + 1)) / shares_.size()));
-    grouped_ = at + 1;
-  }
+  // Mostly the likely tokens reach as far. Those lighter than the last bound weigh less together
+  // than what lies behind `at`.
+  const uint64_t last = std::max<uint64_t>(1, (all_ - (at + 1)) / shares_.size());
+  for (const uint64_t least : {kFullWeight >> 8, kFullWeight >> 16, last})
+    if (grouped_ <= at) sum_groups(std::max(least, last));
   size_t group = 0;
   uint64_t begin = 0;
   while (begin + sums_[group] <= at) begin += sums_[group++];

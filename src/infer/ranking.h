@@ -79,7 +79,7 @@ class Shares {
   std::vector<float> shares_;
   BlockMaxima maxima_;
   uint64_t all_ = 0, heavy_ = 0;
-  uint64_t grouped_ = 0;  // the groups are summed as far as this position
+  uint64_t grouped_ = 0;  // the groups' sums together
   uint64_t sums_[kGroups] = {};
   std::vector<int32_t> positions_;
   std::vector<Candidate> candidates_;

@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import subprocess
+import termios
 import time
 
 from chat_model import (END_OF_TURN, FIRST_BYTE, bias_for, bias_token, make_chat_model,
@@ -116,7 +117,7 @@ class Terminal:
         end = time.monotonic() + seconds
         while text not in self.seen:
             ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
-            assert ready, f"wanted {text!r} in {self.seen!r}"
+            assert ready, f"wanted {text!r} in {self.seen[:500]!r}"
             try:
                 self.seen += os.read(self.fd, 4096).decode(errors="replace")
             except OSError:
@@ -124,8 +125,14 @@ class Terminal:
         before, _, self.seen = self.seen.partition(text)
         return before
 
+    def expect_prompt(self):
+        """Waits until what is typed goes to the editor: it shows its prompt a moment before."""
+        self.expect("> ")
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            time.sleep(0.01)
+
     def type(self, text):
-        os.write(self.fd, text.encode())
+        os.write(self.fd, text if isinstance(text, bytes) else text.encode())
 
     def finish(self):
         while True:
@@ -141,24 +148,30 @@ def check_terminal(program, folder):
     file = program.scratch / "typed.json"
     terminal = Terminal(program, folder, "--max-tokens", 4000, *bias_for("x"))
     terminal.expect("/help lists the commands")
-    terminal.expect("> ")
+    terminal.expect_prompt()
     # Typed, with a mistake taken back: a character of three bytes goes as one.
     terminal.type("héllo 日本\x7f\r")
     terminal.expect("xxxx")
     terminal.type("\x03")  # Ctrl-C stops the answer only
     terminal.expect("[stopped]")
-    terminal.expect("> ")
+    terminal.expect_prompt()
     terminal.type("\x03")
     terminal.expect("Ctrl-D or /quit leaves")
-    terminal.expect("> ")
+    terminal.expect_prompt()
     terminal.type("half a line\x03")
-    terminal.expect("> ")
+    terminal.expect_prompt()
     terminal.type("\x1b[A\x01A\r")  # up: the last message; Ctrl-A: to its begin
     terminal.expect("xxxx")
     terminal.type("\x03")
     terminal.expect("[stopped]")
+    terminal.expect_prompt()
     terminal.type(f"/save {file}\r")
     terminal.expect("saved to")
+    terminal.expect_prompt()
+    # Half a character is one that backspace takes back, and what follows it is not lost.
+    terminal.type(b"\xe6\x9c" + b"\x7f/nonsense\r")
+    terminal.expect("no such command")
+    terminal.expect_prompt()
     terminal.type("\x04")
     assert terminal.finish() == 0
     messages = json.loads(file.read_text())["messages"]

@@ -32,7 +32,8 @@ def check_batches(program, folder):
     piped = ask(program, folder, "--prompts", "-", *common, input="\n".join(prompts))
     assert [answer["text"] for answer in piped] == alone
     for threads in (1, 2, 5):
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads),
+                       "OMP_WAIT_POLICY": "passive"}
         answers = ask(program, folder, *several, *common, env=environment)
         assert [answer["text"] for answer in answers] == alone, threads
     text = program.run("generate", "--model", folder, "--prompt", "a", "--prompt", "b",

@@ -68,6 +68,7 @@ TEST_F(ConversationTest, TheSecondTurnReadsOnlyWhatIsNew) {
   options_.write.max_tokens = 3;
   Zaya model = tiny_model(chat_config());
   Conversation conversation = start(model);
+  conversation.reset("Be kind.");  // said once, in the first turn
   EXPECT_EQ(conversation.say("a", nobody, never).text, "xxx");
   const Generation second = conversation.say("b", nobody, never);
   // The last x, which was chosen and not yet read; its turn's end; the new turn.

@@ -71,6 +71,15 @@ TEST_F(GenerateTest, HooksHearEveryTextOnce) {
   EXPECT_EQ(done, (std::vector<size_t>{0, 1, 2}));
 }
 
+TEST_F(GenerateTest, ThePromptsTokensCountAsRepeated) {
+  Zaya model = tiny_model(text_config());
+  options_.sampling = {
+      .temperature = 0, .repetition_penalty = 2, .logit_bias = {{'x', 1000}, {'y', 900}}};
+  options_.write.max_tokens = 1;
+  EXPECT_EQ(run(model, {"a"})[0].text, "x");
+  EXPECT_EQ(run(model, {"ax"})[0].text, "y");
+}
+
 TEST_F(GenerateTest, ManyTokensAreWrittenAndCounted) {
   Zaya model = tiny_model(text_config());
   always('x');
