@@ -26,6 +26,23 @@ void require_free(const fs::path& path, Existing existing) {
          path.string());
 }
 
+// The claim goes last: what is left of a removal that is cut short is still known for what it is.
+void clear_but_claim(const fs::path& folder) {
+  for (const std::string& name : list_folder(folder))
+    if (name != kClaim) remove_folder(folder / name);
+}
+
+void remove_claimed(const fs::path& folder) {
+  clear_but_claim(folder);
+  remove_folder(folder);
+}
+
+// Left by an OutputFolder: it holds a claim, or nothing.
+bool is_leftover(const fs::path& partial) {
+  if (!fs::is_directory(fs::symlink_status(partial))) return false;
+  return fs::is_regular_file(fs::symlink_status(partial / kClaim)) || list_folder(partial).empty();
+}
+
 }  // namespace
 
 fs::path plain_path(const fs::path& path) {
@@ -43,8 +60,7 @@ OutputFolder::OutputFolder(const fs::path& path, Existing existing) : path_(plai
 }
 
 void OutputFolder::claim() {
-  const bool found = fs::exists(fs::symlink_status(partial_));
-  if (found && !fs::is_regular_file(fs::symlink_status(partial_ / kClaim)))
+  if (fs::exists(fs::symlink_status(partial_)) && !is_leftover(partial_))
     fail("{}: wanted nothing of that name (files are gathered there), found something",
          partial_.string());
   make_folder(partial_);
@@ -53,28 +69,32 @@ void OutputFolder::claim() {
   if (claim_.get() < 0) fail_errno("cannot create", mark.string());
   if (::flock(claim_.get(), LOCK_EX | LOCK_NB) != 0)
     fail("{}: another process is writing to it", path_.string());
-  for (const std::string& name : list_folder(partial_))  // what a crash left
-    if (name != kClaim) remove_folder(partial_ / name);
+  clear_but_claim(partial_);  // of what a crash left
 }
 
 OutputFolder::~OutputFolder() {
-  std::error_code ignored;
-  if (!committed_ && claim_.get() >= 0) fs::remove_all(partial_, ignored);
+  if (committed_ || claim_.get() < 0) return;
+  try {
+    remove_claimed(partial_);
+  } catch (const Error&) {
+    // The next OutputFolder of that name tries again.
+  }
 }
 
 void OutputFolder::commit() {
-  remove_folder(partial_ / kClaim);
   sync_folder(partial_);
   std::error_code ignored;
   if (fs::exists(path_, ignored) && !list_folder(path_).empty()) {
+    write_file_durably(path_ / kClaim, "");  // from now on the old folder may go
     exchange_folders(partial_, path_, with_suffix(path_, ".replaced"));
     sync_folder(path_.parent_path());
     committed_ = true;
-    remove_folder(partial_);
+    remove_claimed(partial_);
   } else {
     rename_durably(partial_, path_);
     committed_ = true;
   }
+  remove_folder(path_ / kClaim);
 }
 
 }  // namespace zaya

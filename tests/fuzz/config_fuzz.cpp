@@ -1,19 +1,22 @@
-// A config.json: what is accepted is written and read again without a change.
+// A config.json of either layout: what is accepted is written and read again without a change.
 
 #include "checkpoint/hf_config.h"
+#include "checkpoint/original_config.h"
 #include "fuzz/support.h"
 
 namespace zaya::fuzz {
 namespace {
 
-std::string saved(const ModelConfig& config) {
-  return json_text(hf_config_to_json(config, 1, -1, "bfloat16"));
+std::string saved(const ModelConfig& config, bool original) {
+  return json_text(original ? original_config_to_json(config) : hf_config_to_json(config));
 }
 
 void check_config_text(std::string_view text) {
-  const ModelConfig config = hf_config_from_json(parse_json(text, "config.json"), "config.json");
-  const std::string once = saved(config);
-  FUZZ_CHECK_TEXT(saved(hf_config_from_json(parse_json(once, "saved"), "saved")) == once, once);
+  const Json json = parse_json(text, "config.json");
+  const bool original = is_original_config(JsonObject(json, "config.json"));
+  const auto read = original ? original_config_from_json : hf_config_from_json;
+  const std::string once = saved(read(json, "config.json"), original);
+  FUZZ_CHECK_TEXT(saved(read(parse_json(once, "saved"), "saved"), original) == once, once);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ COMMANDS = ["train", "generate", "tokenizer", "tokenizer train", "tokenizer enco
 def check_usage(program):
     """Bad usage exits with 2 and says what was wanted."""
     for arguments, said in (
-            ([], "wanted one of train, generate, chat, tokenizer, pack, eval, parity, inspect, convert, "
-                 "bench, got nothing"),
+            ([], "wanted one of train, generate, chat, tokenizer, pack, eval, parity, inspect, "
+                 "convert, bench, got nothing"),
             (["trian"], 'got "trian"'),
             (["train"], "RECIPE is required"),
             (["tokenizer"], "wanted one of train, encode, decode"),

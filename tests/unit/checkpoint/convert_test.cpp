@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "checkpoint/hf_config.h"
@@ -326,6 +329,39 @@ TEST(OutputFolder, WhatACrashLeftIsRemoved) {
   EXPECT_THAT(list_folder(output.partial()), ElementsAre(".zaya-partial"));
   output.commit();
   EXPECT_THAT(list_folder(folder.path()), ElementsAre("out"));
+}
+
+// SIGKILL between any two steps: what is there is the old folder or the new one, whole, and the
+// next writer is not in its own way.
+TEST(OutputFolder, ACrashInTheMiddleOfCommitStopsNobody) {
+  for (const Existing existing : {Existing::keep, Existing::replace}) {
+    const TempFolder folder;
+    for (int crash = 0; crash < 40; ++crash) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        try {
+          OutputFolder output(folder / "out", existing);
+          for (const char* name : {"a", "b"}) write_quickly(output.partial() / name, "x");
+          ::usleep(static_cast<useconds_t>(crash % 3) * 100);
+          output.commit();
+        } catch (...) {
+          ::_exit(2);
+        }
+        ::_exit(0);
+      }
+      ::usleep(static_cast<useconds_t>(crash) * 150);
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+      if (!fs::exists(folder / "out")) continue;
+      EXPECT_TRUE(fs::exists(folder.path() / "out" / "b"));
+      if (existing == Existing::keep) fs::remove_all(folder / "out");
+    }
+    OutputFolder last(folder / "out", existing);
+    write_quickly(last.partial() / "c", "x");
+    last.commit();
+    EXPECT_THAT(list_folder(folder / "out"), ElementsAre("c"));
+    EXPECT_THAT(list_folder(folder.path()), ElementsAre("out"));
+  }
 }
 
 TEST(OutputFolder, OneWriterAtATime) {
