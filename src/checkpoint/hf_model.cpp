@@ -102,7 +102,7 @@ Zaya open_model(Context& ctx, const fs::path& folder, const OpenOptions& options
   parameters.keep(tensors);
   for (Parameter& p : parameters.all()) {
     std::vector<Weight> stored = stored_weights(p.spec, file.config, file.form, *tensors);
-    if (is_product_weight(p.spec.role))
+    if (is_read_in_place(p.spec.role))
       p.matrices = matrices_of(p.spec, widened(parameters, std::move(stored)));
     else
       load_weight(ctx, p.weight, p.spec.name, stored, *tensors);

@@ -124,6 +124,8 @@ Tensor flat(const Arena& arena, const std::vector<Parameter>& all, Tensor Parame
 
 bool is_product_weight(Role role) { return role == Role::matrix || role == Role::embedding; }
 
+bool is_read_in_place(Role role) { return is_product_weight(role) || role == Role::router_matrix; }
+
 std::string_view name_of(Role role) {
   switch (role) {
     case Role::matrix:
@@ -192,11 +194,11 @@ Parameters Parameters::to_run(const ModelConfig& config) {
   Arena plan;
   const std::vector<ParameterSpec> specs = parameter_specs(config);
   for (const ParameterSpec& spec : specs)
-    if (!is_product_weight(spec.role)) plan.tensor(DType::f32, spec.shape);
+    if (!is_read_in_place(spec.role)) plan.tensor(DType::f32, spec.shape);
   parameters.weights_ = Arena(plan.peak());
   for (const ParameterSpec& spec : specs) {
     Parameter parameter{spec, {}, {}, {}};
-    if (!is_product_weight(spec.role)) {
+    if (!is_read_in_place(spec.role)) {
       parameter.weight = parameters.weights_.tensor(DType::f32, spec.shape);
       parameter.matrices = matrices_of(spec, parameter.weight);
     }

@@ -39,7 +39,7 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config);
 
 struct Parameter {
   ParameterSpec spec;
-  Tensor weight;    // f32 master; null data for matrices and embeddings of a model that only runs
+  Tensor weight;    // f32 master; null data where a model that only runs reads in place
   Tensor gradient;  // f32; null data when the model does not train
   // What products read, one an expert, or one: of the master itself, of its bf16 copy, or what a
   // model that only runs was given.
@@ -53,12 +53,15 @@ enum class Gradients { none, allocate };
 // True for what products read in the compute format: matrices and embeddings. Vectors, convolutions
 // and the router are f32 always.
 bool is_product_weight(Role role);
+// True for what a model that only runs reads where it is stored: product weights, and the router's
+// projections, whose values are the same in f32.
+bool is_read_in_place(Role role);
 
 // All parameters of a model, masters and gradients each in one contiguous piece of memory.
 class Parameters {
  public:
-  // Of a model that only runs: product weights have no masters, and no memory here. Whoever loads
-  // them sets their `matrices`, to where they lie already if possible.
+  // Of a model that only runs: what is read in place has no masters, and no memory here. Whoever
+  // loads it sets its `matrices`, to where they lie already if possible.
   static Parameters to_run(const ModelConfig& config);
   // compute: of product weights, f32 or bf16.
   Parameters(const ModelConfig& config, DType compute, Gradients gradients);

@@ -44,15 +44,15 @@ void router_forward(Context& ctx, const ModelConfig& c, const RouterParameters& 
   const Timed timed(ctx.profile, OpGroup::router);
   ArenaScope scope(scratch);
   const Tensor logits = scratch.tensor(DType::f32, saved.probabilities.shape);
-  linear_forward(ctx, saved.state, h, w.down_proj->weight);
+  linear_forward(ctx, saved.state, h, w.down_proj->matrix());
   depth_average_forward(ctx, saved.state, w.down_proj_bias->weight, previous,
                         w.states_scale ? w.states_scale->weight : Tensor());
   rms_norm_forward(ctx, saved.normed, saved.rstd, saved.state, w.norm->weight, c.rms_norm_eps);
-  linear_forward(ctx, saved.fc1, saved.normed, w.fc1->weight);
+  linear_forward(ctx, saved.fc1, saved.normed, w.fc1->matrix());
   bias_gelu_forward(ctx, saved.hidden1, saved.fc1, w.fc1_bias->weight);
-  linear_forward(ctx, saved.fc2, saved.hidden1, w.fc2->weight);
+  linear_forward(ctx, saved.fc2, saved.hidden1, w.fc2->matrix());
   bias_gelu_forward(ctx, saved.hidden2, saved.fc2, w.fc2_bias->weight);
-  linear_forward(ctx, logits, saved.hidden2, w.out_proj->weight);
+  linear_forward(ctx, logits, saved.hidden2, w.out_proj->matrix());
   choose_expert_forward(ctx, saved.probabilities, saved.choice, saved.gate, logits,
                         w.balancing_biases->weight);
 }

@@ -107,14 +107,16 @@ int64_t predicted_decode_bytes(const DecodeBenchOptions& o) {
 }
 
 int64_t blocks_that_fit(DecodeBenchOptions options, int64_t bytes) {
-  int64_t blocks = options.model.num_hidden_layers;
-  for (; blocks > 0; --blocks) {
+  const auto needed = [&](int64_t blocks) {
     options.model.num_hidden_layers = blocks;
-    if (!options.model.sliding_layers.empty())
-      options.model.sliding_layers.resize(static_cast<size_t>(blocks));
-    if (predicted_decode_bytes(options) <= bytes) break;
+    return predicted_decode_bytes(options);
+  };
+  int64_t fit = 0, too_many = options.model.num_hidden_layers + 1;
+  while (too_many - fit > 1) {
+    const int64_t middle = (fit + too_many) / 2;
+    (needed(middle) <= bytes ? fit : too_many) = middle;
   }
-  return blocks;
+  return fit;
 }
 
 DecodeSpeed measure_decode(const DecodeBenchOptions& o, const BenchProgress& progress) {

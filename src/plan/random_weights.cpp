@@ -14,25 +14,29 @@ namespace {
 constexpr int64_t kPoolRows = 4096;
 constexpr int64_t kRowsAtATime = 256;  // rows copied by one thread
 
-// Inputs that are no multiple of a group's stay bf16, as in a quantised folder.
-WeightFormat format_for(WeightFormat format, int64_t inputs) {
+// The router, and inputs that are no multiple of a group's, stay bf16, as in a quantised folder.
+WeightFormat format_for(WeightFormat format, Role role, int64_t inputs) {
   const bool codes = format == WeightFormat::int8 || format == WeightFormat::int4;
-  return codes && !quantizable(inputs) ? WeightFormat::bf16 : format;
+  const bool plain = role == Role::router_matrix || !quantizable(inputs);
+  return codes && plain ? WeightFormat::bf16 : format;
 }
 
-// Random rows of each length, in the format they are held in.
+// Random rows of each format and length.
 class Pool {
  public:
-  Pool(Context& ctx, WeightFormat format) : ctx_(ctx), format_(format) {}
+  explicit Pool(Context& ctx) : ctx_(ctx) {}
 
-  const Weight& rows(int64_t inputs) {
-    const auto found = rows_.find(inputs);
+  // To copy into a weight like this.
+  const Weight& rows(const Weight& like) {
+    const WeightFormat format = like.format();
+    const int64_t inputs = like.columns();
+    const auto found = rows_.find({format, inputs});
     if (found != rows_.end()) return found->second.weight;
-    Rows& rows = rows_[inputs];
+    Rows& rows = rows_[{format, inputs}];
     Arena plan, values(static_cast<size_t>(kPoolRows * inputs) * sizeof(float));
-    plan_weight(plan, format_for(format_, inputs), kPoolRows, inputs);
+    plan_weight(plan, format, kPoolRows, inputs);
     rows.memory = Arena(plan.peak());
-    rows.weight = plan_weight(rows.memory, format_for(format_, inputs), kPoolRows, inputs);
+    rows.weight = plan_weight(rows.memory, format, kPoolRows, inputs);
     const Tensor drawn = values.tensor(DType::f32, {kPoolRows, inputs});
     fill_normal(ctx_, drawn.reshaped({drawn.size()}), static_cast<uint64_t>(inputs), 0, 0.02f);
     if (rows.weight.quantized())
@@ -48,8 +52,7 @@ class Pool {
     Weight weight;
   };
   Context& ctx_;
-  WeightFormat format_;
-  std::map<int64_t, Rows> rows_;
+  std::map<std::pair<WeightFormat, int64_t>, Rows> rows_;
 };
 
 void copy_row(const Tensor& to, int64_t to_row, const Tensor& from, int64_t from_row) {
@@ -82,10 +85,10 @@ template <class F>
 void for_each_matrix(const ModelConfig& config, Arena& arena, WeightFormat format, F&& f) {
   const std::vector<ParameterSpec> specs = parameter_specs(config);
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (!is_product_weight(specs[i].role)) continue;
+    if (!is_read_in_place(specs[i].role)) continue;
     const Matrices m = matrices_of(specs[i]);
     for (int64_t e = 0; e < m.count; ++e)
-      f(i, plan_weight(arena, format_for(format, m.inputs), m.rows, m.inputs));
+      f(i, plan_weight(arena, format_for(format, specs[i].role, m.inputs), m.rows, m.inputs));
   }
 }
 
@@ -95,7 +98,7 @@ int64_t random_model_bytes(const ModelConfig& config, WeightFormat format) {
   Arena plan;
   for_each_matrix(config, plan, format, [](size_t, const Weight&) {});
   for (const ParameterSpec& spec : parameter_specs(config))
-    if (!is_product_weight(spec.role)) plan.tensor(DType::f32, spec.shape);
+    if (!is_read_in_place(spec.role)) plan.tensor(DType::f32, spec.shape);
   return static_cast<int64_t>(plan.peak());
 }
 
@@ -104,10 +107,10 @@ Zaya random_model(Context& ctx, const ModelConfig& config, WeightFormat format, 
   Arena plan;
   for_each_matrix(config, plan, format, [](size_t, const Weight&) {});
   const auto memory = std::make_shared<Arena>(plan.peak());
-  Pool pool(ctx, format);
+  Pool pool(ctx);
   uint64_t seed = 0;
   for_each_matrix(config, *memory, format, [&](size_t parameter, const Weight& weight) {
-    fill(weight, pool.rows(weight.columns()), ++seed);
+    fill(weight, pool.rows(weight), ++seed);
     parameters.all()[parameter].matrices.push_back(weight);
   });
   parameters.keep(memory);

@@ -107,7 +107,7 @@ def check_refusals(program):
                             (["gemm", "--threads", 1025], "--threads"),
                             (["gemm", "--dtype", "f64"], ["--dtype", "f32", "bf16", "auto"]),
                             (["gemm", "--repeats", 3], "--repeats"),
-                            ([], "wanted one of gemm, step, got nothing"),
+                            ([], "wanted one of gemm, step, decode, got nothing"),
                             (["steps"], 'got "steps"')):
         program.refused("bench", *arguments, said=said, status=2)
     program.refused("bench", "step", "--recipe", "none.toml", said="none.toml: No such file")

@@ -221,11 +221,13 @@ HWY_EXPORT(prepared_bytes);
 HWY_EXPORT(prepare_row);
 HWY_EXPORT(multiply);
 
-// Weight bytes of one item of work: long enough for the processor to see a stream coming.
-constexpr int64_t kItemBytes = 64 << 10;
-
+// Rows of one item of work: a few items a thread, so that one that is held up leaves some to
+// others, and each a long stream. A row is one thread's whatever their number.
 int64_t item_rows(const Weight& w) {
-  return std::max<int64_t>(1, kItemBytes * w.rows() / std::max<int64_t>(w.bytes(), 1));
+  constexpr int64_t kItemsAThread = 4;
+  constexpr int64_t kLeastBytes = 16 << 10;
+  const int64_t least = kLeastBytes * w.rows() / std::max<int64_t>(w.bytes(), 1);
+  return std::max({int64_t{1}, least, ceil_div(w.rows(), kItemsAThread * thread_count())});
 }
 
 void check(const RowProduct& p) {

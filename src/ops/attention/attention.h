@@ -33,7 +33,8 @@ struct AttentionShape {
 // o [Tq, nq * d], q [Tq, nq * d], k and v [Tk, nk * d]: one format, f32 or bf16.
 // lse [Tq, nq] f32: saved, log sum exp of the scaled scores; null data when not wanted. Rows that
 // no span holds are left alone. A query's bits depend on its own span alone, and not on its
-// q_length: decoding one token behind n keys gives the bits of the full forward.
+// q_length: one token behind n keys gives the bits of the full forward (with ctx.rows together; for
+// rows apart there is another way, attention_rows.h, which rounds differently).
 // Unseen keys are multiplied by zero: a NaN or infinity in a later token of the same sequence may
 // reach queries shortly before it (never another sequence).
 void attention_forward(Context& ctx, const Tensor& o, const Tensor& lse, const Tensor& q,

@@ -5,6 +5,7 @@
 #include "core/ceil_div.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_plan.h"
+#include "ops/attention/attention_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/attention_forward_cpu.cpp"
@@ -204,12 +205,13 @@ std::span<const QueryBlock> plan_blocks(std::span<const AttentionSpan> spans,
 
 }  // namespace
 
-void attention_forward(Context&, const Tensor& o, const Tensor& lse, const Tensor& q,
+void attention_forward(Context& ctx, const Tensor& o, const Tensor& lse, const Tensor& q,
                        const Tensor& k, const Tensor& v, std::span<const AttentionSpan> spans,
                        const AttentionShape& shape) {
   require_attention_shapes(q, k, v, spans, shape);
   ZAYA_REQUIRE(o.dtype == q.dtype && o.columns() == q.columns() && o.rows() == q.rows());
   ZAYA_REQUIRE(!lse || (lse.columns() == shape.query_heads && lse.rows() == q.rows()));
+  if (ctx.rows == Rows::apart) return attention_rows_forward(o, lse, q, k, v, spans, shape);
   HWY_DYNAMIC_DISPATCH(forward_op)(o, lse, q, k, v, plan_blocks(spans, shape), shape);
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/attention/attention.h"
+#include "ops/attention/attention_reference.h"
 #include "ops/cca/grouped_conv.h"
 #include "ops/cca/grouped_conv_reference.h"
 #include "ops/embedding/embedding.h"
@@ -78,6 +80,41 @@ TEST(RowsApart, GroupedConvMatchesTheReference) {
       EXPECT_LT(relative_error(widen(out), wanted), 1e-6) << taps << " " << d;
     }
   }
+}
+
+// Two sequences with rows of their own among the keys; one long enough for several pieces.
+TEST(RowsApart, AttentionMatchesTheReference) {
+  const std::vector<AttentionSpan> spans{{0, 1, 0, 700}, {1, 2, 720, 5}};
+  for (const AttentionShape& shape :
+       {AttentionShape{4, 1, 16, 0, 0.25f}, AttentionShape{6, 2, 33, 0, 0.2f},
+        AttentionShape{10, 2, 128, 300, 0.1f}, AttentionShape{3, 3, 5, 1, 0.4f}}) {
+    const int64_t Q = 3, K = 725, q_columns = shape.query_heads * shape.head_dim,
+                  k_columns = shape.key_heads * shape.head_dim;
+    auto q = cast<bf16>(random_values(Q * q_columns, 1, 2.0));
+    auto k = cast<bf16>(random_values(K * k_columns, 2)),
+         v = cast<bf16>(random_values(K * k_columns, 3));
+    std::vector<float> lse(Q * shape.query_heads);
+    std::vector<bf16> o(Q * q_columns);
+    Context ctx = apart();
+    attention_forward(ctx, view(o, {Q, q_columns}), view(lse, {Q, shape.query_heads}),
+                      view(q, {Q, q_columns}), view(k, {K, k_columns}), view(v, {K, k_columns}),
+                      spans, shape);
+    std::vector<double> wanted(o.size()), sums(lse.size());
+    reference::attention(wanted.data(), sums.data(), widen(q).data(), widen(k).data(),
+                         widen(v).data(), spans, shape);
+    EXPECT_LT(relative_error(widen(o), wanted), 4e-3);  // rounded to bf16 once
+    EXPECT_LT(relative_error(widen(lse), sums), 1e-6);
+  }
+}
+
+TEST(RowsApart, AttentionPassesOnWhatIsNotANumber) {
+  std::vector<float> q(32, 1.0f), k(300 * 8, 0.5f), v(300 * 8, 1.0f), o(32);
+  k[290 * 8] = NAN;
+  Context ctx = apart();
+  const AttentionSpan span{0, 1, 0, 300};
+  attention_forward(ctx, view(o, {1, 32}), {}, view(q, {1, 32}), view(k, {300, 8}),
+                    view(v, {300, 8}), {&span, 1}, {4, 1, 8, 0, 1.0f});
+  for (float x : o) EXPECT_TRUE(std::isnan(x));
 }
 
 TEST(RowsApart, AnEmbeddingOfCodesIsThatOfTheirValues) {
