@@ -98,6 +98,25 @@ def check_gemm_text(program, has_bf16):
         assert line in text, f"wanted {line!r} in {text}"
 
 
+def check_decode(program):
+    geometry = program.source / "tests/fixtures/native-a"
+    for dtype in ("f32", "bf16", "int8", "int4"):
+        report = json.loads(bench(program, "decode", "--geometry", geometry, "--dtype", dtype, "--blocks", 2,
+                                  "--prompt", 20, "--tokens", 5, "--json"))
+        assert (report["dtype"], report["blocks"], report["new_tokens"]) == (dtype, 2, 5), report
+        assert near(report["tokens_per_second"], 1 / report["step_seconds"]), report
+        read = (report["active_bytes"] + report["cache_bytes"]) / 1e9 / report["step_seconds"]
+        assert near(report["roofline_fraction"], read / report["read_bandwidth_gbytes"]), report
+        rate = report["prompt_gflop"] / report["prompt_seconds"]
+        assert near(report["prefill_utilisation"], rate / report["peak_gflops"]), report
+        assert report["fastest_seconds"] <= report["step_seconds"] <= report["slowest_seconds"], report
+        assert report["peak_bytes"] is None or report["peak_bytes"] > report["weight_bytes"], report
+    text = bench(program, "decode", "--geometry", geometry, "--prompt", 20, "--tokens", 5)
+    for line in ("random weights", "in int4", "ceilings     reading", "of the roofline", "of the products' peak",
+                 "a token"):
+        assert line in text, f"wanted {line!r} in {text}"
+
+
 def check_refusals(program):
     for arguments, said in ((["step", "--seq-len", 1000], ["--seq-len", "a divisor of the 4096 tokens", "1000"]),
                             (["step", "--seq-len", 8192], ["--seq-len", "a divisor of the 4096 tokens"]),
@@ -107,17 +126,21 @@ def check_refusals(program):
                             (["gemm", "--threads", 1025], "--threads"),
                             (["gemm", "--dtype", "f64"], ["--dtype", "f32", "bf16", "auto"]),
                             (["gemm", "--repeats", 3], "--repeats"),
+                            (["decode", "--blocks", 0], "--blocks"),
+                            (["decode", "--blocks", 41], ["--blocks", "1 to 40", "41"]),
+                            (["decode", "--dtype", "int3"], ["--dtype", "int4"]),
                             ([], "wanted one of gemm, step, decode, got nothing"),
                             (["steps"], 'got "steps"')):
         program.refused("bench", *arguments, said=said, status=2)
     program.refused("bench", "step", "--recipe", "none.toml", said="none.toml: No such file")
+    program.refused("bench", "decode", "--geometry", "none", said="none: No such file")
     program.refused("bench", "gemm", "--set", "model.hidden=3", said=["recipes/bench-small.toml: model.hidden"])
     program.refused("bench", "step", "--set", "model.num_hidden_layers=4096", "--set", "model.hidden_size=32768",
                     said=["of memory, this machine has"])
 
 
 def check_help(program):
-    for command in ("bench", "bench gemm", "bench step"):
+    for command in ("bench", "bench gemm", "bench step", "bench decode"):
         text = program.run(*command.split(), "--help").stdout
         assert f"Example: zaya {command}" in text, text
 
@@ -129,3 +152,4 @@ if __name__ == "__main__":
     check_step(zaya)
     check_step_text(zaya)
     check_gemm_text(zaya, check_gemm(zaya))
+    check_decode(zaya)

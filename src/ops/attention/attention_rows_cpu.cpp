@@ -104,6 +104,15 @@ HWY_INLINE float exponentials(float* scores, float maximum, int64_t n) {
   return reduce_sum(n, [&](auto tag, int64_t i) { return load(tag, scores + i); });
 }
 
+// Keys fetched ahead of the one at work. Values are fetched with the keys, which are read first.
+constexpr int64_t kAhead = 16;
+template <class T>
+HWY_INLINE void fetch(const T* row, int64_t n) {
+  const auto* bytes = reinterpret_cast<const char*>(row);
+  for (int64_t i = 0; i < n * static_cast<int64_t>(sizeof(T)); i += 64)
+    __builtin_prefetch(bytes + i, 0, 2);
+}
+
 template <class T>
 void attend_piece(const PartialSums& to, const Tensor& q, const Tensor& k, const Tensor& v,
                   const AttentionPiece& piece, int64_t heads, int64_t d, float scale) {
@@ -118,6 +127,8 @@ void attend_piece(const PartialSums& to, const Tensor& q, const Tensor& k, const
   float* scores = thread_buffer<Scores, float>(heads * kPieceKeys);
   for (int64_t u = 0; u < n; ++u) {
     const T* key = k.row<T>(piece.keys.begin + u) + column;
+    fetch(key + kAhead * k.row_stride, d);
+    fetch(v.row<T>(piece.keys.begin + u) + column, d);
     for_head_groups(heads, [&](auto group, int64_t h) {
       dot_heads<group()>(scores + h * kPieceKeys + u, kPieceKeys, queries + h * d, key, d);
     });
