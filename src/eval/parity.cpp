@@ -127,10 +127,11 @@ class Comparison {
   std::set<std::string> seen_{"input_ids", "labels", "cu_seqlens"};
 };
 
-// Generates each sequence's own tokens, one by one through the caches, and compares with the full
-// forward's logits.
-double cached_decoding_error(Context& ctx, Zaya& model, const ReferenceBatch& batch,
-                             const Tensor& full) {
+// Passes each sequence's tokens one by one through the caches, as prompts or as tokens that were
+// generated, and compares with the full forward's logits.
+enum class PassedAs { prompt, generated };
+double cached_error(Context& ctx, Zaya& model, const ReferenceBatch& batch, const Tensor& full,
+                    PassedAs passed_as) {
   const Ragged ragged{batch.cu_seqlens};
   int64_t longest = 1;
   for (int64_t s = 0; s < ragged.count(); ++s) longest = std::max(longest, ragged.length(s));
@@ -141,7 +142,8 @@ double cached_decoding_error(Context& ctx, Zaya& model, const ReferenceBatch& ba
     decoder.reset(0);
     for (int64_t t = ragged.begin(s); t < ragged.end(s); ++t) {
       const Decoder::Piece next{0, std::span(batch.ids).subspan(t, 1)};
-      const Tensor logits = decoder.step(ctx, {&next, 1});
+      const Tensor logits = passed_as == PassedAs::prompt ? decoder.feed(ctx, {&next, 1})
+                                                          : decoder.step(ctx, {&next, 1});
       std::copy_n(logits.as<float>(), V, decoded.data() + t * V);
     }
   }
@@ -204,9 +206,13 @@ ParityReport check_parity(Context& ctx, Zaya& model, const SafetensorsFile& refe
   for (const Parameter& p : model.parameters().all())
     if (p.gradient) comparison.compare("grad." + p.spec.name, p.gradient, tolerance.gradient);
   comparison.require_all_compared();
-  report.rows.push_back({"cached_decoding", all_logits.shape,
-                         cached_decoding_error(ctx, model, batch, all_logits), tolerance.cached,
+  report.rows.push_back({"cached_prompt", all_logits.shape,
+                         cached_error(ctx, model, batch, all_logits, PassedAs::prompt),
+                         tolerance.cached_prompt,
                          "token by token through the caches, against the full forward"});
+  report.rows.push_back({"cached_decoding", all_logits.shape,
+                         cached_error(ctx, model, batch, all_logits, PassedAs::generated),
+                         tolerance.cached, "the same by the kernels of generated tokens"});
   return report;
 }
 
