@@ -102,8 +102,8 @@ int64_t predicted_decode_bytes(const DecodeBenchOptions& o) {
   plan_block(block, c, o.compute, T, 1);
   const int64_t caches = (T + o.new_tokens) * c.num_hidden_layers * 2 * c.key_channels() *
                          static_cast<int64_t>(size_of(o.compute));
-  return resident_memory_bytes() + random_model_bytes(c, o.weights) + caches +
-         2 * static_cast<int64_t>(block.peak()) + Zaya::scratch_bytes(c, o.compute, T, 1);
+  return random_model_bytes(c, o.weights) + caches + 2 * static_cast<int64_t>(block.peak()) +
+         Zaya::scratch_bytes(c, o.compute, T, 1);
 }
 
 int64_t blocks_that_fit(DecodeBenchOptions options, int64_t bytes) {

@@ -41,7 +41,7 @@ struct DecodeSpeed {
   double prefill_utilisation() const { return prompt_flops / prompt_seconds / peak_flops; }
 };
 
-// Bytes that measure_decode takes with these options, the process's own included.
+// Bytes that measure_decode takes with these options, beside what the process holds before.
 int64_t predicted_decode_bytes(const DecodeBenchOptions& options);
 
 // The most blocks, up to the model's own, with which a run fits in `bytes`; 0 when none does.
