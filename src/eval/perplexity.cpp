@@ -5,6 +5,7 @@
 
 #include "core/ceil_div.h"
 #include "infer/decoder.h"
+#include "infer/generate.h"
 #include "ops/loss/cross_entropy.h"
 
 namespace zaya {
@@ -62,9 +63,7 @@ double TextScore::bits_per_byte() const {
 TextScore score_text(Context& ctx, Zaya& model, const Tokenizer& tokenizer, std::string_view text,
                      int64_t context, ReadAs read_as, const std::function<void(double)>& progress) {
   ZAYA_REQUIRE(context >= 2);
-  if (tokenizer.vocab_size() > model.config().vocab_size)
-    fail("the tokenizer has {} tokens, the model {}: they do not belong together",
-         tokenizer.vocab_size(), model.config().vocab_size);
+  check_belongs(tokenizer, model.config());
   const std::vector<int32_t> ids = tokenizer.encode(text);
   const std::optional<int32_t> bos = tokenizer.bos();
   if (ids.size() + (bos ? 1 : 0) < 2) fail("the text has no token to foretell");

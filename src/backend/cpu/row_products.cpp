@@ -241,15 +241,17 @@ void check(const RowProduct& p) {
   ZAYA_REQUIRE(p.weight.columns() == K && (!p.weight.quantized() || quantizable(K)));
 }
 
-// Where each product's rows of x lie, prepared, and its first item of work.
+// Where each product's rows of x lie, prepared, and how its outputs are cut into items of work.
 struct Place {
   int64_t prepared = 0;
   int64_t first_item = 0;
+  int64_t rows = 0;  // of an item: said once, for threads may count each other differently
 };
 
 bool same_rows(const RowProduct& a, const RowProduct& b) {
   const auto kind = [](const Weight& w) { return w.quantized() ? w.format() : WeightFormat::f32; };
-  return a.x.data == b.x.data && a.x.shape == b.x.shape && kind(a.weight) == kind(b.weight);
+  return a.x.data == b.x.data && a.x.dtype == b.x.dtype && a.x.shape == b.x.shape &&
+         a.x.row_stride == b.x.row_stride && kind(a.weight) == kind(b.weight);
 }
 
 }  // namespace
@@ -264,9 +266,9 @@ void row_products(std::span<const RowProduct> products) {
   for (int64_t i = 0; i < count; ++i) {
     const RowProduct& p = products[i];
     check(p);
-    places[i] = {shared(i) ? places[i - 1].prepared : bytes, items};
+    places[i] = {shared(i) ? places[i - 1].prepared : bytes, items, item_rows(p.weight)};
     if (!shared(i)) bytes += p.x.rows() * HWY_DYNAMIC_DISPATCH(prepared_bytes)(p);
-    items += ceil_div(p.weight.rows(), item_rows(p.weight));
+    items += ceil_div(p.weight.rows(), places[i].rows);
   }
   places[count].first_item = items;
   char* prepared = thread_buffer<Prepared, char>(bytes);
@@ -282,7 +284,7 @@ void row_products(std::span<const RowProduct> products) {
     const Place* place = std::upper_bound(
         places, places + count + 1, item,
         [](int64_t value, const Place& other) { return value < other.first_item; });
-    const int64_t i = place - places - 1, rows = item_rows(products[i].weight);
+    const int64_t i = place - places - 1, rows = places[i].rows;
     const int64_t begin = (item - places[i].first_item) * rows;
     HWY_DYNAMIC_DISPATCH(multiply)
     (products[i], prepared + places[i].prepared, begin,
